@@ -1,0 +1,135 @@
+package forward
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	userAgent = "rabbitonce"
+	// maxKey bounds the Idempotency-Key; services keep it in a column of limited
+	// length, and servers limit a header.
+	maxKey = 512
+	// deadlineFormat is RFC 3339 to the millisecond.
+	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
+)
+
+// Request is one message to be sent.
+type Request struct {
+	// Queue, Exchange and RoutingKey say where the message came from.
+	Queue, Exchange, RoutingKey string
+	// IdempotencyKey names the message to the service; "" sends none.
+	IdempotencyKey string
+	// Attempt counts the requests for this message, from 1.
+	Attempt int
+	// OutcomeUnknown says that an earlier request for this message may have worked.
+	OutcomeUnknown bool
+	// Timeout bounds this request; 0, or more than Config.Timeout, is
+	// Config.Timeout.
+	Timeout time.Duration
+	// Permit is asked right before the first byte leaves, also after a pause of the
+	// whole process; an error stops the request, whose outcome is then Unreachable
+	// and wraps it. It must not block. nil permits.
+	Permit func() error
+
+	// The message's properties; an empty one is not sent.
+	MessageID, CorrelationID, Type, AppID, ReplyTo string
+	ContentType, ContentEncoding                   string
+	Timestamp                                      time.Time
+	Priority                                       uint8
+	Redelivered                                    bool
+	// Headers are the message's headers: nil, bool, integers and floats of every
+	// size, string, []byte, time.Time, fmt.Stringer, []any and map[string]any, also
+	// as types of other names.
+	Headers map[string]any
+	// Body is sent as it is.
+	Body []byte
+}
+
+// staticHeader is a header that is the same for all requests of a queue. Its
+// values are shared: net/http does not change them.
+type staticHeader struct {
+	name   string
+	values []string
+}
+
+func staticHeaders(queue, auth string) []staticHeader {
+	static := []staticHeader{
+		{"User-Agent", []string{userAgent}},
+		{"RabbitMQ-Queue", []string{encodeValue(queue)}},
+	}
+	if auth != "" {
+		static = append(static, staticHeader{"Authorization", []string{auth}})
+	}
+	return static
+}
+
+// headerSet builds a header whose values lie in one array.
+type headerSet struct {
+	header http.Header
+	values []string
+}
+
+// set adds a header under exactly this spelling; an empty value adds none. The
+// value has to be legal.
+func (s *headerSet) set(name, value string) {
+	if value != "" {
+		s.put(name, value)
+	}
+}
+
+// put is set that also adds an empty value.
+func (s *headerSet) put(name, value string) {
+	s.values = append(s.values, value)
+	n := len(s.values)
+	s.header[name] = s.values[n-1 : n : n]
+}
+
+// headers returns the header of a request, and how much of what the publisher
+// sent had no room in it. Everything in it is legal in HTTP.
+func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dropped int) {
+	room := 18 + len(r.Headers)
+	s := headerSet{header: make(http.Header, room), values: make([]string, 0, room)}
+	for _, static := range c.static {
+		s.header[static.name] = static.values
+	}
+	if r.Queue != "" && r.Queue != c.queue {
+		s.put("RabbitMQ-Queue", encodeValue(r.Queue))
+	}
+	s.set("Idempotency-Key", idempotencyKey(r.IdempotencyKey))
+	s.put("Delivery-Attempt", strconv.Itoa(r.Attempt))
+	if r.OutcomeUnknown {
+		s.put("Delivery-Outcome-Unknown", "true")
+	}
+	s.put("Delivery-Deadline", deadline.UTC().Format(deadlineFormat))
+	s.set("RabbitMQ-Exchange", encodeValue(r.Exchange))
+	s.set("RabbitMQ-Routing-Key", encodeValue(r.RoutingKey))
+	if !r.Timestamp.IsZero() {
+		s.put("RabbitMQ-Timestamp", formatTime(r.Timestamp))
+	}
+	if r.Priority > 0 {
+		s.put("RabbitMQ-Priority", strconv.Itoa(int(r.Priority)))
+	}
+	if r.Redelivered {
+		s.put("RabbitMQ-Redelivered", "true")
+	}
+	typ, encoding := contentHeaders(r.ContentType, r.ContentEncoding, r.Body)
+	s.put("Content-Type", typ)
+	s.set("Content-Encoding", encoding)
+	return s.header, addForeign(&s, r)
+}
+
+// idempotencyKey makes an ID a legal header value of bounded length. An ID that is
+// too long is replaced by its digest: as unique, and short enough for a service to
+// store.
+func idempotencyKey(id string) string {
+	key := encodeValue(id)
+	if len(key) <= maxKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

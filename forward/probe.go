@@ -1,0 +1,68 @@
+package forward
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// probeTimeout bounds a health check.
+const probeTimeout = 5 * time.Second
+
+// prepareProbe sets up the health check. Its connections are never kept, so that
+// each check shows that the service takes new ones.
+func (c *Client) prepareProbe() error {
+	c.probing = newTransport(
+		func(ctx context.Context, _, _ string) (net.Conn, error) { return c.target.dial(ctx) },
+		func(ctx context.Context, _, _ string) (net.Conn, error) { return c.target.dialTLS(ctx) },
+	)
+	c.probing.DisableKeepAlives = true
+	if c.config.HealthPath == "" {
+		return nil
+	}
+	u, err := c.target.health(c.config.HealthPath)
+	if err != nil {
+		return err
+	}
+	c.health = &http.Request{
+		Method: http.MethodGet, URL: u, Host: u.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"User-Agent": {userAgent}},
+	}
+	if c.target.auth != "" {
+		c.health.Header["Authorization"] = []string{c.target.auth}
+	}
+	return nil
+}
+
+// Probe asks whether the service can take requests: it answers 2xx under
+// FORWARD_HEALTH_PATH or, without that, takes a connection. The error names the
+// address that was tried.
+func (c *Client) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if c.health == nil {
+		conn, err := c.target.dial(ctx)
+		if err != nil {
+			return fmt.Errorf("connect to service: %w", err)
+		}
+		_ = conn.Close()
+		return nil
+	}
+	return c.probeHTTP(ctx)
+}
+
+func (c *Client) probeHTTP(ctx context.Context) error {
+	address := target{url: c.health.URL, network: c.target.network, addresses: c.target.addresses}
+	response, err := c.probing.RoundTrip(c.health.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("get %s: %w", &address, err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return fmt.Errorf("get %s: status %d, want 2xx (FORWARD_HEALTH_PATH)", &address, response.StatusCode)
+	}
+	return nil
+}
