@@ -1,0 +1,67 @@
+# Everything a contributor runs. Only Go, git, make and (for what is not installed yet) apt are needed.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GOFUMPT_VERSION := v0.12.0
+STATICCHECK_VERSION := v0.8.2
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 10s
+
+# Tools are built once for each version, theirs and Go's.
+TOOLS := .cache/bin/$(shell go env GOVERSION)
+GOFUMPT := $(TOOLS)/$(GOFUMPT_VERSION)/gofumpt
+STATICCHECK := $(TOOLS)/$(STATICCHECK_VERSION)/staticcheck
+
+GO_FILES = $$(find . -name '*.go' -not -path './.*/*')
+# The packages whose tests are quick.
+UNIT = $$(go list ./... | grep -v /internal/)
+
+.PHONY: help demo test check build lint format fuzz clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## a plain consumer and rabbitonce side by side under failures (RABBITMQ_URL, REDIS_URL: use these servers)
+	@[[ -n "$${RABBITMQ_URL:-}" ]] || .ci/install rabbitmq
+	@[[ -n "$${REDIS_URL:-}" ]] || .ci/install redis
+	@echo "==> building" >&2
+	@mkdir -p .cache
+	@go build -o .cache/demo ./proxy/internal/demo
+	@exec .cache/demo
+
+test: ## all tests, against real servers that they start themselves, with the race detector
+	@.ci/install
+	go test -race -p 2 -timeout 11m ./...
+
+check: lint ## the quick loop: format, vet, lint, unit tests
+	go test -short $(UNIT)
+
+build: ## a static binary, ./rabbitonce
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o rabbitonce .
+
+lint: $(GOFUMPT) $(STATICCHECK) ## format (checked, not changed), vet, staticcheck
+	@unformatted=$$($(GOFUMPT) -l $(GO_FILES)); \
+	if [[ -n "$$unformatted" ]]; then printf 'not formatted (make format):\n%s\n' "$$unformatted" >&2; exit 1; fi
+	go vet ./...
+	$(STATICCHECK) ./...
+
+format: $(GOFUMPT) ## write every file as gofumpt has it
+	$(GOFUMPT) -w $(GO_FILES)
+
+fuzz: ## each fuzz test for FUZZTIME (10s)
+	@grep -roH --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func /:/' | while IFS=: read -r file name; do \
+		echo "$$(dirname "$$file") $$name"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+	done
+
+clean: ## remove what was built
+	rm -rf .cache dist rabbitonce
+
+$(GOFUMPT):
+	@echo "==> building gofumpt $(GOFUMPT_VERSION)" >&2
+	@GOBIN=$(CURDIR)/$(@D) go install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
+
+$(STATICCHECK):
+	@echo "==> building staticcheck $(STATICCHECK_VERSION)" >&2
+	@GOBIN=$(CURDIR)/$(@D) go install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)

@@ -1,0 +1,89 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// brokerBinaries are the programs of one RabbitMQ installation.
+type brokerBinaries struct {
+	server, ctl, epmd string
+}
+
+// findBrokerBinaries prefers RabbitMQ's own scripts to those on PATH: Debian's are wrappers that change user and open a
+// session of their own, out of reach of a signal to the group.
+func findBrokerBinaries() (brokerBinaries, error) {
+	found := func(name string) (string, error) {
+		if own := filepath.Join("/usr/lib/rabbitmq/bin", name); isFile(own) {
+			return own, nil
+		}
+		return exec.LookPath(name)
+	}
+	server, serverErr := found("rabbitmq-server")
+	ctl, ctlErr := found("rabbitmqctl")
+	epmd, epmdErr := exec.LookPath("epmd")
+	if err := errors.Join(serverErr, ctlErr, epmdErr); err != nil {
+		return brokerBinaries{}, fmt.Errorf("find RabbitMQ (install it with .ci/install): %w", err)
+	}
+	return brokerBinaries{server: server, ctl: ctl, epmd: epmd}, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// writeBrokerFiles fills the node's folder with all the files that its environment names.
+func writeBrokerFiles(dir string, amqpPort int, options BrokerOptions) error {
+	conf := append([]string{
+		fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d", amqpPort),
+		"distribution.listener.interface = 127.0.0.1",
+		"disk_free_limit.absolute = 10MB",
+		"log.console.level = info",
+	}, options.Config...)
+	files := map[string]string{
+		"rabbitmq.conf":     strings.Join(conf, "\n") + "\n",
+		"advanced.config":   "[{rabbit, [{quorum_tick_interval, 200}]}].\n",
+		"rabbitmq-env.conf": "",
+		"enabled_plugins":   "[" + strings.Join(options.Plugins, ",") + "].\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// brokerEnv is the whole environment of the node and of rabbitmqctl. Nothing of the machine's own broker, if it has
+// one, shows through.
+func brokerEnv(dir, node string, distributionPort, mapperPort int) []string {
+	in := func(name string) string { return filepath.Join(dir, name) }
+	return []string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + dir, // the Erlang cookie is made here
+		"LANG=C.UTF-8",
+		"RABBITMQ_NODENAME=" + node,
+		"RABBITMQ_CONF_ENV_FILE=" + in("rabbitmq-env.conf"),
+		"RABBITMQ_CONFIG_FILE=" + in("rabbitmq"),
+		"RABBITMQ_CONFIG_FILES=" + in("conf.d"),
+		"RABBITMQ_ADVANCED_CONFIG_FILE=" + in("advanced.config"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + in("enabled_plugins"),
+		"RABBITMQ_MNESIA_BASE=" + in("data"),
+		"RABBITMQ_LOG_BASE=" + in("log"),
+		"RABBITMQ_LOGS=-",
+		fmt.Sprintf("RABBITMQ_DIST_PORT=%d", distributionPort),
+		fmt.Sprintf("ERL_EPMD_PORT=%d", mapperPort),
+		"ERL_EPMD_ADDRESS=127.0.0.1",
+		// Two schedulers and no busy waiting: several nodes share a small machine.
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +SDio 4 +A 4 -start_epmd false",
+		"RABBITMQ_CTL_ERL_ARGS=+S 1:1 +A 1",
+		"ERL_CRASH_DUMP_SECONDS=0",
+		// The start script then becomes the Erlang machine instead of staying as its parent.
+		"detached=true",
+	}
+}
