@@ -1,0 +1,86 @@
+package dedup
+
+import (
+	"context"
+	"time"
+)
+
+// backend runs the protocol's operations. All methods are safe for concurrent
+// use.
+type backend interface {
+	// run performs the calls of one group, in order, and sets each call's
+	// answer or error. A failure of one call is that call's alone.
+	run(ctx context.Context, group []*call)
+	// get reads a key's value without changing it.
+	get(ctx context.Context, key string) (value string, found bool, err error)
+	ping(ctx context.Context) error
+	// advise returns what is worth warning of in how the store is set up.
+	advise(ctx context.Context) []string
+	close() error
+}
+
+// call is one operation on its way through the committer.
+type call struct {
+	op   operation
+	sent time.Time // by the caller, before it was queued: leases count from here
+
+	answer answer
+	err    error
+
+	// finish is called once, by the committer, after answer and err are set.
+	finish func(*call)
+}
+
+// answer is what the protocol said.
+type answer struct {
+	letter letter
+	now    int64   // the store's clock
+	record *record // as it now is; nil: there is none
+}
+
+// parseAnswer reads the answer of scripts/protocol.lua.
+func parseAnswer(text string) (answer, error) {
+	const size = 7 // letter and clock
+	if len(text) < size {
+		return answer{}, errCorrupt
+	}
+	a := answer{letter: letter(text[0]), now: readTime(text[1:])}
+	if len(text) == size {
+		return a, nil
+	}
+	var err error
+	a.record, err = parseRecord(text[size:])
+	return a, err
+}
+
+// verdict reads a claim's answer.
+func (a answer) verdict() (Verdict, bool) {
+	switch a.letter {
+	case letterClaimed:
+		return Claimed, true
+	case letterDone:
+		return Done, true
+	case letterBusy:
+		return Busy, true
+	case letterWaiting:
+		return Waiting, true
+	case letterDead:
+		return Dead, true
+	case letterConflict:
+		return Conflict, true
+	}
+	return 0, false
+}
+
+// settlement reads the answer of every other operation.
+func (a answer) settlement() (Settlement, bool) {
+	switch a.letter {
+	case letterApplied:
+		return Applied, true
+	case letterDone:
+		return FoundDone, true
+	case letterNotOurs:
+		return NotOurs, true
+	}
+	return 0, false
+}

@@ -1,0 +1,633 @@
+package dedup
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/go-redis/v9"
+)
+
+// bench is one store under test, and one key in it.
+type bench struct {
+	*testing.T
+	store *Store
+	key   string
+	// raw and put look behind the store's back; put keeps the key's expiry.
+	raw func(key string) (string, bool)
+	put func(key, value string)
+}
+
+const (
+	lease    = 30 * time.Second
+	deadline = 60 * time.Second
+	keep     = time.Hour
+)
+
+var (
+	payload      = FingerprintOf([]byte("the payload"))
+	otherPayload = FingerprintOf([]byte("another payload"))
+)
+
+// eachStore runs a test on every kind of store.
+func eachStore(t *testing.T, test func(*bench)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) { test(memoryBench(t)) })
+	t.Run("redis", func(t *testing.T) { test(redisBench(t)) })
+}
+
+func memoryBench(t *testing.T) *bench {
+	s := openStore(t, Config{Store: StoreMemory})
+	m := s.backend.(*memory)
+	return &bench{
+		T: t, store: s, key: testKey(t),
+		raw: func(key string) (string, bool) {
+			value, found, _ := m.get(context.Background(), key)
+			return value, found
+		},
+		put: func(key, value string) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.entries[key] = entry{value, m.entries[key].expires}
+		},
+	}
+}
+
+func redisBench(t *testing.T) *bench {
+	client := newClient(t, shared)
+	return &bench{
+		T: t, store: openStore(t, shared.config()), key: testKey(t),
+		raw: func(key string) (string, bool) {
+			value, err := client.Get(context.Background(), key).Result()
+			if err != nil && err != redis.Nil {
+				t.Fatal(err)
+			}
+			return value, err == nil
+		},
+		put: func(key, value string) {
+			if err := client.Set(context.Background(), key, value, redis.KeepTTL).Err(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
+// travel lets time pass for the record: all its times move into the past.
+func (b *bench) travel(d time.Duration) {
+	b.Helper()
+	value, found := b.raw(b.key)
+	if !found {
+		return
+	}
+	r, err := parseRecord(value)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.shift(d.Milliseconds())
+	b.put(b.key, string(appendRecord(nil, r)))
+}
+
+// shift moves every time that the record has into the past.
+func (r *record) shift(ms int64) {
+	r.first -= ms
+	switch r.state {
+	case StateProcessing:
+		r.leaseUntil -= ms
+		r.deadline -= ms
+	case StateWaiting:
+		r.notBefore -= ms
+	case StateDone, StateDead:
+		r.at -= ms
+	}
+	if r.previous != nil {
+		r.previous.shift(ms)
+	}
+}
+
+func (b *bench) request(token Token) ClaimRequest {
+	return ClaimRequest{
+		Key: b.key, Token: token, Fingerprint: payload, Compare: true,
+		Lease: lease, Deadline: deadline, Retention: keep,
+	}
+}
+
+// claimAs claims and demands a verdict.
+func (b *bench) claimAs(r ClaimRequest, want Verdict) Claim {
+	b.Helper()
+	c, err := b.store.Claim(context.Background(), r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if c.Verdict != want {
+		b.Fatalf("claim: got %v, want %v (record %+v)", c.Verdict, want, c.Record)
+	}
+	if (c.Lease != nil) != (want == Claimed) {
+		b.Fatalf("claim: verdict %v with lease %v", c.Verdict, c.Lease)
+	}
+	return c
+}
+
+// claim claims anew, as another delivery would.
+func (b *bench) claim(want Verdict) Claim {
+	b.Helper()
+	return b.claimAs(b.request(NewToken()), want)
+}
+
+func (b *bench) settled(got Settlement, err error) func(Settlement) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(want Settlement) {
+		b.Helper()
+		if got != want {
+			b.Fatalf("settle: got %v, want %v", got, want)
+		}
+	}
+}
+
+func (b *bench) wait(l *Lease, delay time.Duration, class WaitClass, want Settlement) {
+	b.Helper()
+	b.settled(b.store.Wait(context.Background(), l, delay, class))(want)
+}
+
+func (b *bench) bury(l *Lease, deadID string, unknown bool, want Settlement) {
+	b.Helper()
+	b.settled(b.store.Bury(context.Background(), l, ReasonRejected, deadID, unknown))(want)
+}
+
+func (b *bench) release(l *Lease, want Settlement) {
+	b.Helper()
+	b.settled(b.store.Release(context.Background(), l))(want)
+}
+
+func (b *bench) succeed(status int) {
+	b.Helper()
+	if err := b.store.Succeed(context.Background(), b.key, status, payload, keep); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) undead(deadID string) {
+	b.Helper()
+	if err := b.store.Undead(context.Background(), b.key, deadID); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// record returns what the store has, and demands that there is something.
+func (b *bench) record() Record {
+	b.Helper()
+	r, found, err := b.store.Inspect(context.Background(), b.key)
+	if err != nil || !found {
+		b.Fatalf("inspect: found %v, %v", found, err)
+	}
+	return r
+}
+
+func (b *bench) absent() {
+	b.Helper()
+	if r, found, err := b.store.Inspect(context.Background(), b.key); err != nil || found {
+		b.Fatalf("inspect: want no record, got %+v, %v", r, err)
+	}
+}
+
+// same demands that nothing changed; times behind a pointer of the record are
+// compared as well.
+func (b *bench) same(want Record) {
+	b.Helper()
+	if diff := cmp.Diff(want, b.record()); diff != "" {
+		b.Fatalf("the record changed (-want +got):\n%s", diff)
+	}
+}
+
+// counters are the parts of a record that outlive its states.
+type counters struct {
+	State                       State
+	Attempts, Deferred, Unknown int
+	EverUnknown                 bool
+}
+
+func (b *bench) counts(want counters) {
+	b.Helper()
+	r := b.record()
+	got := counters{r.State, r.Attempts, r.Deferred, r.Unknown, r.EverUnknown}
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.Fatalf("record (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFreshIDIsClaimed(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		c := b.claim(Claimed)
+		want := Record{
+			State: StateProcessing, Attempts: 1, FirstClaimed: c.Now, Fingerprint: payload,
+			LeaseUntil: c.Now.Add(lease), Deadline: c.Now.Add(deadline),
+		}
+		if diff := cmp.Diff(want, c.Record); diff != "" {
+			b.Errorf("claimed record (-want +got):\n%s", diff)
+		}
+		b.same(want)
+		if left := c.Lease.Left(); left <= 0 || left > lease {
+			b.Errorf("lease left: %v", left)
+		}
+		if left := c.Lease.DeadlineLeft(); left <= lease || left > deadline {
+			b.Errorf("deadline left: %v", left)
+		}
+	})
+}
+
+func TestAClaimIsSafeToRepeat(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		request := b.request(NewToken())
+		first := b.claimAs(request, Claimed)
+		b.travel(20 * time.Second)
+		again := b.claimAs(request, Claimed)
+		b.counts(counters{State: StateProcessing, Attempts: 1})
+		if again.Lease != first.Lease {
+			b.Error("the repeat got another lease")
+		}
+		if left := again.Record.LeaseUntil.Sub(again.Now); left != lease {
+			b.Errorf("the repeat left the lease at %v", left)
+		}
+		if left := again.Record.Deadline.Sub(again.Now); left != deadline {
+			b.Errorf("the repeat left the deadline at %v", left)
+		}
+		// Also when the lease has run out, as long as nobody took it.
+		b.travel(2 * deadline)
+		b.claimAs(request, Claimed)
+		b.counts(counters{State: StateProcessing, Attempts: 1})
+	})
+}
+
+func TestDoneIsDone(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		c := b.claim(Claimed)
+		b.succeed(201)
+		b.counts(counters{State: StateDone, Attempts: 1})
+		if r := b.record(); r.Status != 201 || !r.FirstClaimed.Equal(c.Record.FirstClaimed) || r.At.IsZero() {
+			b.Errorf("done record: %+v", r)
+		}
+		done := b.record()
+		b.claim(Done)
+		b.succeed(200) // stays the first success
+		b.same(done)
+		b.wait(c.Lease, time.Second, WaitFailed, FoundDone)
+		b.bury(c.Lease, NewDeadID(), false, FoundDone)
+		b.release(c.Lease, FoundDone)
+		b.same(done)
+	})
+}
+
+func TestSuccessIsRecordedWhateverTheRecord(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		for name, prepare := range map[string]func(*bench){
+			"absent":  func(*bench) {},
+			"waiting": func(b *bench) { b.wait(b.claim(Claimed).Lease, time.Hour, WaitUnknown, Applied) },
+			"dead":    func(b *bench) { b.bury(b.claim(Claimed).Lease, NewDeadID(), true, Applied) },
+			"taken over": func(b *bench) {
+				b.claim(Claimed)
+				b.travel(2 * deadline)
+				b.claim(Claimed)
+			},
+		} {
+			b.Run(name, func(t *testing.T) {
+				b := &bench{T: t, store: b.store, key: testKey(t), raw: b.raw, put: b.put}
+				prepare(b)
+				before, found, err := b.store.Inspect(context.Background(), b.key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.succeed(200)
+				after := b.record()
+				if !found {
+					before = Record{Attempts: 1, FirstClaimed: after.At}
+				}
+				ignore := cmpopts.IgnoreFields(Record{}, "State", "At", "Status", "LeaseUntil", "Deadline", "NotBefore", "Reason", "DeadID", "Fingerprint")
+				if diff := cmp.Diff(before, after, ignore); diff != "" {
+					t.Errorf("record before and after (-before +after):\n%s", diff)
+				}
+				if after.Fingerprint != payload {
+					t.Errorf("fingerprint %x", after.Fingerprint)
+				}
+				b.claim(Done)
+			})
+		}
+	})
+}
+
+func TestOneAtATime(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		first := b.claim(Claimed)
+		before := b.record()
+		busy := b.claim(Busy)
+		if busy.Wait <= lease || busy.Wait > deadline {
+			b.Errorf("busy for %v, want until the deadline, in %v", busy.Wait, deadline)
+		}
+		b.same(before)
+		// The lease is over, the request's deadline is not.
+		b.travel(lease + time.Second)
+		b.claim(Busy)
+		b.travel(deadline - lease)
+		b.claim(Claimed)
+		b.counts(counters{State: StateProcessing, Attempts: 2, Unknown: 1, EverUnknown: true})
+		// The first holder is too late for everything but a success.
+		taken := b.record()
+		b.wait(first.Lease, 0, WaitFailed, NotOurs)
+		b.bury(first.Lease, NewDeadID(), false, NotOurs)
+		b.release(first.Lease, NotOurs)
+		b.same(taken)
+	})
+}
+
+func TestTheLeaseOutlivesAShortDeadline(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		r := b.request(NewToken())
+		r.Deadline = time.Second
+		b.claimAs(r, Claimed)
+		b.travel(2 * time.Second)
+		if c := b.claim(Busy); c.Wait <= lease/2 {
+			b.Errorf("busy for %v", c.Wait)
+		}
+	})
+}
+
+func TestNoCopyJumpsTheLadder(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		b.wait(b.claim(Claimed).Lease, 5*time.Second, WaitFailed, Applied)
+		before := b.record()
+		if c := b.claim(Waiting); c.Wait <= 4*time.Second || c.Wait > 5*time.Second {
+			b.Errorf("waiting for %v, want 5s", c.Wait)
+		}
+		b.same(before)
+		b.travel(6 * time.Second)
+		b.claim(Claimed)
+		b.counts(counters{State: StateProcessing, Attempts: 2})
+	})
+}
+
+func TestOutcomesAreCountedApart(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		b.wait(b.claim(Claimed).Lease, 0, WaitFailed, Applied)
+		b.counts(counters{State: StateWaiting, Attempts: 1})
+		b.wait(b.claim(Claimed).Lease, 0, WaitDeferred, Applied)
+		b.counts(counters{State: StateWaiting, Attempts: 2, Deferred: 1})
+		b.wait(b.claim(Claimed).Lease, 0, WaitUnknown, Applied)
+		b.counts(counters{State: StateWaiting, Attempts: 3, Deferred: 1, Unknown: 1, EverUnknown: true})
+		b.travel(deadline)
+		b.wait(b.claim(Claimed).Lease, 0, WaitFailed, Applied) // sticky
+		b.counts(counters{State: StateWaiting, Attempts: 4, Deferred: 1, Unknown: 1, EverUnknown: true})
+		b.claim(Claimed)
+		b.succeed(200)
+		b.counts(counters{State: StateDone, Attempts: 5, Deferred: 1, Unknown: 1, EverUnknown: true})
+	})
+}
+
+func TestAnUnknownOutcomeWaitsForItsDeadline(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		c := b.claim(Claimed)
+		b.wait(c.Lease, time.Second, WaitUnknown, Applied)
+		if got := b.record().NotBefore; !got.Equal(c.Record.Deadline) {
+			b.Errorf("not before %v, want the deadline %v", got, c.Record.Deadline)
+		}
+		b.travel(deadline)
+		c = b.claim(Claimed)
+		b.wait(c.Lease, 10*deadline, WaitUnknown, Applied)
+		if got := b.record().NotBefore; got.Before(c.Record.Deadline.Add(8 * deadline)) {
+			b.Errorf("not before %v, want the delay", got)
+		}
+	})
+}
+
+func TestAnotherPayloadIsAConflict(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		conflict := func() {
+			b.Helper()
+			before := b.record()
+			r := b.request(NewToken())
+			r.Fingerprint = otherPayload
+			r.DeadID = before.DeadID
+			b.claimAs(r, Conflict)
+			b.same(before)
+		}
+		c := b.claim(Claimed)
+		conflict()
+		b.travel(2 * deadline) // before a takeover, too
+		conflict()
+		b.wait(c.Lease, 0, WaitFailed, Applied)
+		conflict()
+		b.bury(b.claim(Claimed).Lease, NewDeadID(), false, Applied)
+		conflict()
+		b.succeed(200)
+		conflict()
+		// Not compared: an ordinary duplicate.
+		r := b.request(NewToken())
+		r.Fingerprint, r.Compare = otherPayload, false
+		b.claimAs(r, Done)
+	})
+}
+
+func TestDeadIsNotRun(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		id := NewDeadID()
+		b.bury(b.claim(Claimed).Lease, id, false, Applied)
+		if r := b.record(); r.Reason != ReasonRejected || r.DeadID != id || r.At.IsZero() {
+			b.Errorf("dead record: %+v", r)
+		}
+		before := b.record()
+		b.claim(Dead)
+		for _, other := range []string{NewDeadID(), "no dead-id", id + "00", ""} {
+			r := b.request(NewToken())
+			r.DeadID = other
+			b.claimAs(r, Dead)
+		}
+		b.undead(NewDeadID())
+		b.same(before)
+		b.undead(id)
+		b.absent()
+		b.undead(id)
+		b.claim(Claimed)
+		b.counts(counters{State: StateProcessing, Attempts: 1})
+	})
+}
+
+func TestDeadWithAnUnknownOutcomeStays(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		first := b.claim(Claimed)
+		b.wait(first.Lease, 0, WaitDeferred, Applied)
+		id := NewDeadID()
+		b.bury(b.claim(Claimed).Lease, id, true, Applied)
+		b.counts(counters{State: StateDead, Attempts: 2, Deferred: 1, Unknown: 1, EverUnknown: true})
+		before := b.record()
+		b.undead(id)
+		b.same(before)
+		// Only its own letter opens it; its retries start again, flagged.
+		b.travel(time.Minute)
+		r := b.request(NewToken())
+		r.DeadID = id
+		opened := b.claimAs(r, Claimed)
+		b.counts(counters{State: StateProcessing, Attempts: 1, EverUnknown: true})
+		if !opened.Record.FirstClaimed.Equal(opened.Now) {
+			b.Errorf("first claimed %v, want now, %v", opened.Record.FirstClaimed, opened.Now)
+		}
+	})
+}
+
+func TestReleaseRestoresWhatTheClaimFound(t *testing.T) {
+	dead := NewDeadID()
+	for name, prepare := range map[string]func(*bench){
+		"waiting": func(b *bench) {
+			b.wait(b.claim(Claimed).Lease, time.Second, WaitDeferred, Applied)
+			b.travel(time.Minute)
+		},
+		"dead": func(b *bench) { b.bury(b.claim(Claimed).Lease, dead, true, Applied) },
+		"processing": func(b *bench) {
+			b.claim(Claimed)
+			b.travel(2 * deadline)
+		},
+		"processing, itself a takeover": func(b *bench) {
+			b.claim(Claimed)
+			b.travel(2 * deadline)
+			b.claim(Claimed)
+			b.travel(2 * deadline)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachStore(t, func(b *bench) {
+				prepare(b)
+				before := b.record()
+				r := b.request(NewToken())
+				r.DeadID = dead
+				b.claimAs(r, Claimed)
+				again := b.claimAs(r, Claimed) // a repeat does not forget it
+				b.release(again.Lease, Applied)
+				b.same(before)
+				b.release(again.Lease, NotOurs)
+				b.same(before)
+			})
+		})
+	}
+}
+
+func TestReleaseDeletesOnlyWhatTheClaimCreated(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		r := b.request(NewToken())
+		b.claimAs(r, Claimed)
+		b.release(b.claimAs(r, Claimed).Lease, Applied)
+		b.absent()
+	})
+}
+
+func TestAbandonReleasesAClaimThatNobodyHeardOf(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		abandon := func(r ClaimRequest, want Settlement) {
+			b.Helper()
+			b.settled(b.store.Abandon(context.Background(), r))(want)
+		}
+		never := b.request(NewToken())
+		abandon(never, NotOurs)
+		b.absent()
+		r := b.request(NewToken())
+		b.claimAs(r, Claimed) // suppose that this answer was lost
+		abandon(never, NotOurs)
+		abandon(r, Applied)
+		b.absent()
+		b.wait(b.claim(Claimed).Lease, 0, WaitDeferred, Applied)
+		before := b.record()
+		b.claimAs(r, Claimed)
+		abandon(r, Applied)
+		b.same(before)
+		b.succeed(200)
+		abandon(r, FoundDone)
+	})
+}
+
+func TestAHolderWhoseClaimCameBackHasNothingToRelease(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		first := b.claim(Claimed)
+		b.travel(2 * deadline)
+		b.release(b.claim(Claimed).Lease, Applied)
+		before := b.record()
+		b.release(first.Lease, NotOurs)
+		b.same(before)
+	})
+}
+
+func TestSettlingWhatIsGone(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		c := b.claim(Claimed)
+		b.release(c.Lease, Applied)
+		b.wait(c.Lease, 0, WaitFailed, NotOurs)
+		b.bury(c.Lease, NewDeadID(), false, NotOurs)
+		b.release(c.Lease, NotOurs)
+		b.undead(NewDeadID())
+		b.absent()
+	})
+}
+
+func TestCountersStopAtTheirWidth(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		b.wait(b.claim(Claimed).Lease, 0, WaitFailed, Applied)
+		value, _ := b.raw(b.key)
+		r, err := parseRecord(value)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.attempts, r.deferred, r.unknowns = 65535, 65535, 255
+		b.put(b.key, string(appendRecord(nil, r)))
+		b.wait(b.claim(Claimed).Lease, 0, WaitDeferred, Applied)
+		c := b.claim(Claimed)
+		b.wait(c.Lease, 0, WaitUnknown, Applied)
+		b.counts(counters{State: StateWaiting, Attempts: 65535, Deferred: 65535, Unknown: 255, EverUnknown: true})
+	})
+}
+
+func TestAForeignValueIsAnErrorAndStays(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		b.claim(Claimed)
+		for _, foreign := range []string{"", "done", "p", "d too short", "w but much longer than a waiting record is"} {
+			b.put(b.key, foreign)
+			ctx := context.Background()
+			if c, err := b.store.Claim(ctx, b.request(NewToken())); err == nil {
+				b.Errorf("claim on %q: %+v", foreign, c)
+			}
+			if err := b.store.Succeed(ctx, b.key, 200, payload, keep); err == nil {
+				b.Errorf("succeed on %q: no error", foreign)
+			}
+			if _, _, err := b.store.Inspect(ctx, b.key); err == nil {
+				b.Errorf("inspect on %q: no error", foreign)
+			}
+			if value, _ := b.raw(b.key); value != foreign {
+				b.Errorf("%q became %q", foreign, value)
+			}
+		}
+	})
+}
+
+func TestBadDeadIDsAreRefused(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		c := b.claim(Claimed)
+		for _, id := range []string{"", "xyz", "0123456789ABCDEF", "0123456789abcde"} {
+			if _, err := b.store.Bury(context.Background(), c.Lease, ReasonRejected, id, false); err == nil {
+				b.Errorf("bury with dead-id %q: no error", id)
+			}
+			if err := b.store.Undead(context.Background(), b.key, id); err == nil {
+				b.Errorf("undead with dead-id %q: no error", id)
+			}
+		}
+	})
+}
+
+func TestAClosedStoreSaysSo(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		if err := b.store.Close(); err != nil {
+			b.Fatal(err)
+		}
+		_, err := b.store.Claim(context.Background(), b.request(NewToken()))
+		if !cmp.Equal(err, ErrClosed, cmpopts.EquateErrors()) {
+			b.Errorf("claim: %v", err)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	// groupSize bounds how long one group keeps the store from other clients.
+	groupSize = 128
+	// groupTimeout bounds a group's whole trip: waiting for a connection,
+	// dialing, writing and reading.
+	groupTimeout = 3 * time.Second
+	// slowAfter is how long a group may be in flight before the operations
+	// that gathered behind it stop waiting for it.
+	slowAfter = 25 * time.Millisecond
+	// maxInFlight bounds the groups, and so the connections, at one time.
+	maxInFlight = 3
+)
+
+// ErrClosed is what every operation returns after Close.
+var ErrClosed = errors.New("the claim store is closed")
+
+// committer lets concurrent operations share round trips (group commit). An
+// operation that finds the line idle goes at once and alone. Those that come
+// while a group is in flight gather, and leave together when it returns, or
+// when it has been out for slowAfter: one slow group holds up nobody for long,
+// and a failed one fails only its own members.
+//
+// Each group has a goroutine, which goes on with what has gathered meanwhile.
+type committer struct {
+	backend backend
+
+	mu       sync.Mutex
+	pending  []*call
+	inFlight int
+	slow     *time.Timer // set while calls are pending
+	closed   bool
+
+	groups sync.WaitGroup // the goroutines of the groups in flight
+}
+
+func newCommitter(b backend) *committer {
+	return &committer{backend: b}
+}
+
+// submit queues a call and returns. The call's finish runs later, on a
+// committer goroutine, unless submit returns an error.
+func (c *committer) submit(one *call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.pending = append(c.pending, one)
+	if c.inFlight == 0 {
+		c.launchLocked()
+	} else if c.slow == nil {
+		c.slow = time.AfterFunc(slowAfter, c.overtake)
+	}
+	return nil
+}
+
+// cancel takes back a call that has not left yet, and reports whether it
+// could. After that the call's finish does not run.
+func (c *committer) cancel(one *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, p := range c.pending {
+		if p == one {
+			c.pending = append(c.pending[:i], c.pending[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// overtake sends what gathered behind a slow group.
+func (c *committer) overtake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slow = nil
+	if len(c.pending) == 0 {
+		return
+	}
+	if c.inFlight < maxInFlight {
+		c.launchLocked()
+	}
+	if len(c.pending) > 0 {
+		c.slow = time.AfterFunc(slowAfter, c.overtake)
+	}
+}
+
+func (c *committer) launchLocked() {
+	c.inFlight++
+	group := c.takeLocked()
+	c.groups.Go(func() { c.work(group) })
+}
+
+// takeLocked returns the calls that leave next.
+func (c *committer) takeLocked() []*call {
+	group := c.pending
+	if len(group) <= groupSize {
+		c.pending = nil
+		if c.slow != nil {
+			c.slow.Stop()
+			c.slow = nil
+		}
+		return group
+	}
+	c.pending = append([]*call(nil), group[groupSize:]...)
+	return group[:groupSize]
+}
+
+// work runs one group after another while any are pending.
+func (c *committer) work(group []*call) {
+	for len(group) > 0 {
+		c.runGroup(group)
+		c.mu.Lock()
+		group = c.takeLocked()
+		if len(group) == 0 {
+			c.inFlight--
+		}
+		c.mu.Unlock()
+	}
+}
+
+func (c *committer) runGroup(group []*call) {
+	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+	defer cancel()
+	c.backend.run(ctx, group)
+	for _, one := range group {
+		one.finish(one)
+	}
+}
+
+// close refuses new calls and waits for those in flight, groupTimeout at
+// most for each group.
+func (c *committer) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.groups.Wait()
+}
