@@ -1,0 +1,363 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// This file is the only one that knows the AMQP library. Its own recovery is not used: after a reconnect it re-opens the
+// same channel object, whose delivery tags start at 1 again, so that the ack of an old delivery would settle a
+// new one. Here every session has a channel of its own that is never re-opened.
+
+type (
+	// delivery is a message as the broker handed it over, bound to the channel it came on.
+	delivery = amqp.Delivery
+	// letter is a message as it is published.
+	letter = amqp.Publishing
+	// endpoint is one host of RABBITMQ_URL with the credentials and the vhost.
+	endpoint = amqp.URI
+	// table holds AMQP headers.
+	table = amqp.Table
+	// connection, channel and returned let publisher.go speak of the library's types.
+	connection = amqp.Connection
+	channel    = amqp.Channel
+	returned   = amqp.Return
+	blocking   = amqp.Blocking
+)
+
+const (
+	dialTimeout = 10 * time.Second
+	// heartbeat is the interval asked of the broker; the library takes a peer that is silent for three of them as gone.
+	heartbeat = 10 * time.Second
+	// closeTimeout bounds an orderly close; a peer that does not answer is left.
+	closeTimeout = 500 * time.Millisecond
+)
+
+// errURL is all that is said about a URL that does not parse: the parser's own words repeat the password.
+var errURL = errors.New("is not a valid URL like amqp://user:password@host:5672/vhost: percent-encode special characters in the user name, password and vhost, or use RABBITMQ_USERNAME and RABBITMQ_PASSWORD, which are taken as they are")
+
+// parseBrokerURL reads an AMQP URL whose authority may list several hosts, comma-separated.
+func parseBrokerURL(raw string) ([]endpoint, error) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok || (scheme != "amqp" && scheme != "amqps") {
+		return nil, errors.New("must begin with amqp:// or amqps://")
+	}
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	user, hosts := "", authority
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		user, hosts = authority[:i+1], authority[i+1:]
+	}
+	var all []endpoint
+	for host := range strings.SplitSeq(hosts, ",") {
+		uri, err := amqp.ParseURI(scheme + "://" + user + strings.TrimSpace(host) + path)
+		if err != nil {
+			return nil, errURL
+		}
+		if u, err := url.Parse(scheme + "://" + user + strings.TrimSpace(host) + path); err != nil || u.Fragment != "" {
+			return nil, errURL // an unescaped # ends a URL: what follows it would be cut off in silence
+		}
+		all = append(all, uri)
+	}
+	return all, nil
+}
+
+// broker dials RabbitMQ. Consumers share one connection and have a channel each; publishing has a connection of its own, because the broker
+// stops reading a connection that published while an alarm is on, acks included.
+type broker struct {
+	config func() (*Config, error) // read again at each dial: credentials may have been rotated
+	next   atomic.Uint32           // which host is tried first
+
+	mu   sync.Mutex
+	conn *amqp.Connection // the consumers' connection; nil or closed when there is none
+}
+
+// dial opens a connection to the first host that answers, beginning with the one after the last failure.
+func (b *broker) dial(ctx context.Context, purpose string) (*amqp.Connection, error) {
+	cfg, err := b.config()
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := parseBrokerURL(cfg.RabbitMQURL.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("RABBITMQ_URL: %w", err)
+	}
+	var failures []error
+	first := int(b.next.Load())
+	for i := range endpoints {
+		uri := endpoints[(first+i)%len(endpoints)]
+		if cfg.RabbitMQUsername != "" {
+			uri.Username = cfg.RabbitMQUsername
+		}
+		if p := cfg.RabbitMQPassword.Reveal(); p != "" {
+			uri.Password = p
+		}
+		conn, err := b.dialHost(ctx, cfg, uri, purpose)
+		if err == nil {
+			return conn, nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port)), brokerError(err)))
+	}
+	b.next.Add(1)
+	return nil, errors.Join(failures...)
+}
+
+func (b *broker) dialHost(ctx context.Context, cfg *Config, uri endpoint, purpose string) (*amqp.Connection, error) {
+	properties := amqp.Table{"product": "rabbitonce", "version": cfg.Version, "platform": "Go"}
+	properties.SetClientConnectionName("rabbitonce " + purpose)
+	var stop func() bool
+	conn, err := amqp.DialConfig(uri.String(), amqp.Config{
+		Heartbeat: heartbeat, Properties: properties,
+		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: uri.Username, Password: uri.Password}},
+		Dial: func(network, addr string) (net.Conn, error) {
+			c, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			stop = context.AfterFunc(ctx, func() { _ = c.Close() }) // ends a handshake that shutdown interrupts
+			return c, c.SetDeadline(time.Now().Add(dialTimeout))    // the library clears it after the handshake
+		},
+	})
+	if stop != nil {
+		stop()
+	}
+	return conn, err
+}
+
+// consuming returns the consumers' connection, dialling when there is none.
+func (b *broker) consuming(ctx context.Context) (*amqp.Connection, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conn != nil && !b.conn.IsClosed() {
+		return b.conn, nil
+	}
+	conn, err := b.dial(ctx, "consumer")
+	if err != nil {
+		return nil, err
+	}
+	b.conn = conn
+	return conn, nil
+}
+
+// close ends the consumers' connection; unacknowledged deliveries go back to their queues.
+func (b *broker) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conn != nil {
+		_ = b.conn.CloseDeadline(time.Now().Add(closeTimeout))
+	}
+}
+
+// consumer is one channel with one consumer. It is used by one goroutine, its session's.
+type consumer struct {
+	conn       *amqp.Connection
+	queue      string
+	ch         *amqp.Channel
+	tag        string
+	deliveries <-chan delivery // closed when the broker or we cancel the consumer, and when the channel or connection ends
+	closed     chan *amqp.Error
+	cancelled  chan string
+}
+
+// consume starts a consumer on a queue that exists. A queue that is missing, or one of a kind that cannot work, is an error that says so.
+func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*consumer, error) {
+	conn, err := b.consuming(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkQueue(conn, queue); err != nil {
+		return nil, err
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open channel: %w", brokerError(err))
+	}
+	c := &consumer{
+		conn: conn, queue: queue, ch: ch, tag: "rabbitonce",
+		closed: ch.NotifyClose(make(chan *amqp.Error, 1)), cancelled: ch.NotifyCancel(make(chan string, 1)),
+	}
+	if err := ch.Qos(prefetch, 0, false); err != nil {
+		return nil, fmt.Errorf("set prefetch of queue %s: %w", queue, brokerError(err))
+	}
+	c.deliveries, err = ch.Consume(queue, c.tag, false, false, false, false, nil)
+	if err != nil {
+		_ = ch.Close()
+		return nil, fmt.Errorf("consume queue %s: %w", queue, brokerError(err))
+	}
+	return c, nil
+}
+
+// declareQueue makes sure that a queue for dead letters is there. One that exists is used as it is; a missing one is declared as a durable quorum queue.
+func declareQueue(conn *amqp.Connection, queue string) error {
+	err := checkQueue(conn, queue)
+	var e *amqp.Error
+	if !errors.As(err, &e) || e.Code != amqp.NotFound {
+		return err
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open channel: %w", brokerError(err))
+	}
+	defer func() { _ = ch.Close() }()
+	_, err = ch.QueueDeclare(queue, true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum})
+	if err != nil {
+		return fmt.Errorf("declare queue %s: %w", queue, brokerError(err))
+	}
+	return nil
+}
+
+// checkQueue asks for the queue passively on a channel of its own: a failed declare closes the channel it was made on.
+func checkQueue(conn *amqp.Connection, queue string) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open channel: %w", brokerError(err))
+	}
+	defer func() { _ = ch.Close() }()
+	if _, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil); err != nil {
+		return fmt.Errorf("check queue %s: %w", queue, brokerError(err))
+	}
+	return nil
+}
+
+func (c *consumer) ack(tag uint64, multiple bool) error { return c.ch.Ack(tag, multiple) }
+
+// giveBack returns one delivery to its queue, for another time or another replica.
+func (c *consumer) giveBack(tag uint64) error { return c.ch.Nack(tag, false, true) }
+
+// cancel stops new deliveries; those that were on their way still arrive, then deliveries is closed.
+func (c *consumer) cancel() error { return c.ch.Cancel(c.tag, false) }
+
+// close ends the channel: the broker takes back what is not settled.
+func (c *consumer) close() { _ = c.ch.Close() }
+
+// ended tells why the consumer ended, in the broker's words where it gave some.
+func (c *consumer) ended() error {
+	cancelled := c.cancelled
+	patience := time.After(100 * time.Millisecond) // the notices come just before or just after deliveries is closed
+	for {
+		select {
+		case err := <-c.closed:
+			return channelEnd(err)
+		case _, ok := <-cancelled:
+			if ok {
+				return errors.New("the broker cancelled the consumer: the queue was deleted, or it moved to another node")
+			}
+			cancelled = nil // closed with the channel: the reason is in closed
+		case <-patience:
+			return errors.New("consumer ended")
+		}
+	}
+}
+
+// channelEnd puts a close notice into words; an orderly close carries no error.
+func channelEnd(err *amqp.Error) error {
+	if err == nil {
+		return errors.New("connection closed")
+	}
+	return brokerError(err)
+}
+
+// brokerError keeps the broker's own reply text, with what to do where that is known.
+func brokerError(err error) error {
+	var e *amqp.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	remedy := ""
+	switch {
+	case e.Code == amqp.NotFound && strings.Contains(e.Reason, "queue"):
+		remedy = "; waiting until the queue exists"
+	case e.Code == amqp.AccessRefused && strings.Contains(strings.ToLower(e.Reason), "login"):
+		remedy = "; check RABBITMQ_URL, RABBITMQ_USERNAME and RABBITMQ_PASSWORD"
+	case e.Code == amqp.AccessRefused && strings.Contains(e.Reason, "access to"):
+		remedy = "; grant the user the permission named here"
+	}
+	return fmt.Errorf("broker said: %w%s", e, remedy)
+}
+
+// errStream refuses a stream: its messages cannot be settled one by one, and an ack removes nothing.
+var errStream = errors.New("the queue is a stream, which cannot be consumed: use a quorum or classic queue")
+
+// fromStream tells whether a delivery looks like one of a stream's, which state their offset. A publisher can write that header too: see isStream.
+func fromStream(d *delivery) bool {
+	_, ok := d.Headers["x-stream-offset"]
+	return ok
+}
+
+// isStream asks the broker, on a channel of its own: only a stream accepts a consumer with an offset, any other queue refuses the argument
+// (https://www.rabbitmq.com/docs/streams#consuming).
+func (c *consumer) isStream() bool {
+	ch, err := c.conn.Channel()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = ch.Close() }()
+	if err := ch.Qos(1, 0, false); err != nil {
+		return false
+	}
+	_, err = ch.Consume(c.queue, "", false, false, false, false, amqp.Table{"x-stream-offset": "next"})
+	return err == nil
+}
+
+// brokerReturns is how often the broker has handed this message out before, where the queue type counts: it is never
+// trusted as an attempt count, but a quorum queue up to 4.2 drops or dead-letters a message that comes back too often.
+func brokerReturns(d *delivery) int64 {
+	switch n := d.Headers["x-delivery-count"].(type) {
+	case int64:
+		return n
+	case int32:
+		return int64(n)
+	}
+	return 0
+}
+
+// plainHeaders turns AMQP header values into plain Go values: nested tables become maps, decimals their text.
+func plainHeaders(t table) map[string]any {
+	m := make(map[string]any, len(t))
+	for k, v := range t {
+		m[k] = plainValue(v)
+	}
+	return m
+}
+
+func plainValue(v any) any {
+	switch v := v.(type) {
+	case amqp.Table:
+		return plainHeaders(v)
+	case []any:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = plainValue(e)
+		}
+		return list
+	case amqp.Decimal:
+		return decimalText(v)
+	}
+	return v
+}
+
+func decimalText(d amqp.Decimal) string {
+	sign, digits := "", fmt.Sprint(d.Value)
+	if d.Value < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	scale := int(d.Scale)
+	if scale == 0 {
+		return sign + digits
+	}
+	if len(digits) <= scale {
+		digits = strings.Repeat("0", scale-len(digits)+1) + digits
+	}
+	return sign + digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+}

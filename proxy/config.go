@@ -1,0 +1,295 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"rabbitonce/dedup"
+	"rabbitonce/forward"
+)
+
+// Config is what one process needs. Load fills it; every field's comment is the meaning, docs/configuration.md
+// the same at length, and a test holds the two in step.
+type Config struct {
+	// RabbitMQURL is amqp(s)://user:password@host:port/vhost; several hosts, comma-separated, are tried in turn. Required.
+	RabbitMQURL dedup.Secret `env:"RABBITMQ_URL"`
+	// RabbitMQUsername is taken verbatim and wins over the URL's. Default: from the URL.
+	RabbitMQUsername string `env:"RABBITMQ_USERNAME"`
+	// RabbitMQPassword is taken verbatim and wins over the URL's. Default: from the URL.
+	RabbitMQPassword dedup.Secret `env:"RABBITMQ_PASSWORD"`
+	// QueueNames are the queues to consume, comma-separated. Required.
+	QueueNames Names `env:"QUEUES"`
+	// HealthAddr is where /livez, /startupz, /readyz, /status and /metrics are served; read-only, no payloads.
+	HealthAddr string `env:"HEALTH_ADDR, default=:8085"`
+	// ShutdownGrace bounds the time between SIGTERM and exit.
+	ShutdownGrace time.Duration `env:"SHUTDOWN_GRACE, default=25s"`
+	// LogLevel is debug, info, warn or error.
+	LogLevel slog.Level `env:"LOG_LEVEL, default=info"`
+	// LogFormat is json or text.
+	LogFormat LogFormat `env:"LOG_FORMAT, default=json"`
+
+	Dedup  dedup.Config
+	Queues []QueueConfig
+
+	// Version is the program's version, for the broker's connection list and build_info.
+	Version string
+	// Warnings are what Load noticed and a person should read, for the log.
+	Warnings []string
+
+	reload func() (*Config, error)
+}
+
+// QueueConfig is one queue's settings. Each may be given for one queue alone as QUEUE_<NAME>_<SETTING>.
+type QueueConfig struct {
+	Name string
+	// Prefetch is how many deliveries the broker may have outstanding here. 0 = 4 x FORWARD_CONCURRENCY; it is lowered
+	// until Prefetch / Concurrency x Timeout fits into 15 minutes, half of the broker's usual acknowledgement timeout.
+	Prefetch int `env:"PREFETCH, default=0"`
+	// DeadLetterQueue is where dead letters go; {queue} is the source queue's name.
+	DeadLetterQueue string `env:"DEADLETTER_QUEUE, default={queue}.dead"`
+
+	Retry   RetryConfig
+	Dedup   dedup.QueueConfig
+	Forward forward.Config
+}
+
+// RetryConfig says when a message that did not end done is tried again.
+type RetryConfig struct {
+	// Backoff is the ladder of pauses, jittered by a fifth; the last step repeats.
+	Backoff Ladder `env:"RETRY_BACKOFF, default=1s,5s,30s"`
+	// MaxAttempts is how many counted attempts a message has; deferred ones do not count.
+	MaxAttempts int `env:"RETRY_MAX_ATTEMPTS, default=6"`
+	// MaxAge ends the retries of a message this long after its ID was first claimed.
+	MaxAge time.Duration `env:"RETRY_MAX_AGE, default=24h"`
+	// Hold is how long deliveries that wait for an unreachable service are kept before they go back to the queue for other replicas.
+	Hold time.Duration `env:"RETRY_HOLD, default=5s"`
+}
+
+// Load reads the configuration from environ (as os.Environ gives it). The error names every problem, one a line,
+// each starting with its variable; it holds no secret.
+func Load(environ []string, version string) (*Config, error) {
+	cfg, problems := load(environ)
+	if len(problems) > 0 {
+		return nil, ConfigError{Problems: problems}
+	}
+	cfg.Version = version
+	cfg.reload = func() (*Config, error) { return Load(environ, version) }
+	return cfg, nil
+}
+
+// ConfigError lists every mistake of a configuration.
+type ConfigError struct{ Problems []string }
+
+func (e ConfigError) Error() string {
+	return fmt.Sprintf("configuration: %d problem(s)\n  %s", len(e.Problems), strings.Join(e.Problems, "\n  "))
+}
+
+func load(environ []string) (*Config, []string) {
+	env := newEnvironment(environ)
+	cfg := &Config{}
+	env.decode(cfg)
+	vhost := "/"
+	switch endpoints, err := parseBrokerURL(cfg.RabbitMQURL.Reveal()); {
+	case cfg.RabbitMQURL.Reveal() == "":
+		env.problem("RABBITMQ_URL", "is required, like amqp://user:password@rabbitmq:5672/vhost")
+	case err != nil:
+		env.problem("RABBITMQ_URL", "%v", err)
+	default:
+		vhost = endpoints[0].Vhost
+	}
+	if len(cfg.QueueNames) == 0 {
+		env.problem("QUEUES", "is required: the queues to consume, comma-separated")
+	}
+	if cfg.ShutdownGrace < time.Second {
+		env.problem("SHUTDOWN_GRACE", "%v is too short: at least 1s", cfg.ShutdownGrace)
+	}
+	env.add(cfg.Dedup.Validate())
+	prefixes := map[string]string{}
+	for _, name := range cfg.QueueNames {
+		prefix := queuePrefix(name)
+		if other, taken := prefixes[prefix]; taken {
+			env.problem("QUEUES", "%q and %q both read their settings from %s*: rename one", other, name, prefix)
+		}
+		prefixes[prefix] = name
+		cfg.Queues = append(cfg.Queues, loadQueue(env, cfg, name, prefix, vhost))
+	}
+	env.checkConsumers(cfg)
+	warnings, unsupported := strayVariables(env.vars, prefixes)
+	cfg.Warnings = append(cfg.Warnings, warnings...)
+	return cfg, append(env.problems, unsupported...)
+}
+
+// loadQueue reads one queue's settings, its own before the common ones.
+func loadQueue(env *environment, cfg *Config, name, prefix, vhost string) QueueConfig {
+	q := QueueConfig{Name: name}
+	env.prefix = prefix
+	defer func() { env.prefix = "" }()
+	env.decode(&q)
+	env.add(q.Dedup.Validate())
+	env.add(q.Forward.Validate())
+	env.add(q.validate())
+	if q.Dedup.Consumer == "" {
+		q.Dedup.Consumer = vhost + "/" + name
+	}
+	q.DeadLetterQueue = strings.ReplaceAll(q.DeadLetterQueue, "{queue}", name)
+	if q.DeadLetterQueue == name {
+		env.problem("DEADLETTER_QUEUE", "is the source queue %q itself: a dead letter would be consumed again", name)
+	}
+	if note := q.fitPrefetch(); note != "" {
+		cfg.Warnings = append(cfg.Warnings, note)
+	}
+	if cfg.ShutdownGrace < q.Forward.Timeout {
+		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf(
+			"SHUTDOWN_GRACE=%v is shorter than FORWARD_TIMEOUT=%v: a slow POST can be cut off at shutdown, which leaves its outcome unknown (queue %s)",
+			cfg.ShutdownGrace, q.Forward.Timeout, name))
+	}
+	return q
+}
+
+// longestHold is how long a full prefetch may take: half of the 30 minutes after which RabbitMQ closes a channel whose
+// deliveries are not acknowledged (consumer_timeout, https://www.rabbitmq.com/docs/consumers#acknowledgement-timeout).
+const longestHold = 15 * time.Minute
+
+// fitPrefetch fills in the default prefetch and lowers it until all of it can be worked off within longestHold.
+func (q *QueueConfig) fitPrefetch() string {
+	c := q.Forward.Concurrency
+	if q.Prefetch == 0 {
+		q.Prefetch = 4 * c
+	}
+	if c < 1 || q.Forward.Timeout <= 0 {
+		return "" // refused elsewhere
+	}
+	limit := max(c, c*int(longestHold/q.Forward.Timeout))
+	if q.Prefetch <= limit {
+		return ""
+	}
+	note := fmt.Sprintf("PREFETCH of queue %s lowered from %d to %d: PREFETCH / FORWARD_CONCURRENCY x FORWARD_TIMEOUT must stay within %v, or the broker takes deliveries back while they wait",
+		q.Name, q.Prefetch, limit, longestHold)
+	q.Prefetch = limit
+	return note
+}
+
+// maxPrefetch is the largest prefetch count the protocol can carry (a 16-bit field of basic.qos).
+const maxPrefetch = 65535
+
+func (q *QueueConfig) validate() []error {
+	var problems []error
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if q.Prefetch < 0 || q.Prefetch > maxPrefetch {
+		bad("PREFETCH: %d is out of range: 1 to %d, or unset for 4 x FORWARD_CONCURRENCY", q.Prefetch, maxPrefetch)
+	}
+	if q.Retry.MaxAttempts < 1 || q.Retry.MaxAttempts > 60000 {
+		bad("RETRY_MAX_ATTEMPTS: %d is out of range: 1 to 60000", q.Retry.MaxAttempts)
+	}
+	if q.Retry.MaxAge <= 0 {
+		bad("RETRY_MAX_AGE: %v must be longer than 0", q.Retry.MaxAge)
+	}
+	if q.Retry.Hold <= 0 {
+		bad("RETRY_HOLD: %v must be longer than 0", q.Retry.Hold)
+	}
+	if len(q.DeadLetterQueue) > 255 {
+		bad("DEADLETTER_QUEUE: is longer than the 255 bytes that a queue name may have")
+	}
+	longest := slices.Max(append([]time.Duration{0}, q.Retry.Backoff...))
+	if longest > maxStep {
+		bad("RETRY_BACKOFF: %v is longer than %v: waits are held in the process, unacknowledged, and the broker takes back what is held too long", longest, maxStep)
+	}
+	if need := q.Retry.MaxAge + longest + q.Dedup.Lease; q.Dedup.Retention <= need {
+		bad("DEDUP_RETENTION: %v must be longer than RETRY_MAX_AGE + the longest step of RETRY_BACKOFF + DEDUP_LEASE = %v: a record must outlive the last retry", q.Dedup.Retention, need)
+	}
+	return problems
+}
+
+// checkConsumers refuses one consumer name for several queues: an ID that fans out to both would be done in one only.
+func (e *environment) checkConsumers(cfg *Config) {
+	seen := map[string]string{}
+	for _, q := range cfg.Queues {
+		name := q.Dedup.Prefix + "\x00" + q.Dedup.Consumer
+		if other, taken := seen[name]; taken {
+			e.problem("DEDUP_CONSUMER", "%q is the consumer name of queues %q and %q: a message that fans out to both would be done in one only; leave it unset or set QUEUE_<NAME>_DEDUP_CONSUMER", q.Dedup.Consumer, other, q.Name)
+		}
+		seen[name] = q.Name
+	}
+}
+
+// add notes problems found by a config struct. Each begins with the variable's name, which becomes the queue's own variable when that is where
+// the value came from.
+func (e *environment) add(problems []error) {
+	for _, p := range problems {
+		text := p.Error()
+		name := text[:len(text)-len(strings.TrimLeft(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"))]
+		if _, own := e.vars[e.prefix+name]; own && name != "" {
+			text = e.prefix + text
+		}
+		if e.masked[name] || e.masked[e.prefix+name] {
+			continue // its value did not even decode: said before
+		}
+		if !slices.Contains(e.problems, text) {
+			e.problems = append(e.problems, text)
+		}
+	}
+}
+
+// queuePrefix is how a queue's own variables begin: QUEUE_<NAME>_, upper-cased, other characters "_".
+func queuePrefix(queue string) string {
+	return "QUEUE_" + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, queue) + "_"
+}
+
+// Names is a comma-separated list without blanks and without repeats.
+type Names []string
+
+// EnvDecode implements envconfig's decoder.
+func (n *Names) EnvDecode(value string) error {
+	*n = nil
+	for part := range strings.SplitSeq(value, ",") {
+		name := strings.TrimSpace(part)
+		switch {
+		case name == "":
+			continue
+		case len(name) > 255:
+			return fmt.Errorf("a queue name has at most 255 bytes")
+		case slices.Contains(*n, name):
+			return fmt.Errorf("%q is listed twice", name)
+		}
+		*n = append(*n, name)
+	}
+	return nil
+}
+
+// LogFormat is json or text.
+type LogFormat string
+
+// EnvDecode implements envconfig's decoder.
+func (f *LogFormat) EnvDecode(value string) error {
+	if value != "json" && value != "text" {
+		return fmt.Errorf("%q is not a log format: json or text", value)
+	}
+	*f = LogFormat(value)
+	return nil
+}
+
+// queueVariables and processVariables are the names that the structs declare.
+func queueVariables() []variable   { return variables(reflect.TypeFor[QueueConfig]()) }
+func processVariables() []variable { return variables(reflect.TypeFor[Config]()) }
+
+// LogHandler writes log lines to w as LOG_LEVEL and LOG_FORMAT say.
+func (c *Config) LogHandler(w io.Writer) slog.Handler {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "text" {
+		return slog.NewTextHandler(w, options)
+	}
+	return slog.NewJSONHandler(w, options)
+}

@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	"rabbitonce/dedup"
+	"rabbitonce/forward"
+)
+
+// obituary is why a message is dead, as its dead letter tells.
+type obituary struct {
+	reason   dedup.Reason
+	deadID   string // "" when no record is dead: missing ID, conflict
+	attempts int
+	status   int       // of the last answer; 0 when there was none
+	problem  string    // of the last attempt
+	response []byte    // beginning of the last answer
+	first    time.Time // when the ID was first claimed; zero when it was not
+	keep     bool      // an outcome was unknown: the record stays after the letter
+}
+
+// obituaryOf is what a dead record still knows, for a letter that is published again.
+func obituaryOf(rec dedup.Record) obituary {
+	return obituary{reason: rec.Reason, deadID: rec.DeadID, attempts: rec.Attempts, first: rec.FirstClaimed, keep: rec.EverUnknown}
+}
+
+// bury writes `dead` before the letter is published, so that no copy is POSTed meanwhile and whoever finds the record publishes the letter again.
+// res is the POST that led here; nil when there was none.
+func (q *queue) bury(work, hold context.Context, m *message, claim dedup.Claim, reason dedup.Reason, res *forward.Result) turn {
+	o := obituary{reason: reason, attempts: claim.Record.Attempts, first: claim.Record.FirstClaimed, keep: claim.Record.EverUnknown}
+	unknown := false
+	if res != nil {
+		o.status, o.response, o.problem = res.Status, res.Excerpt, errText(res.Err)
+		unknown = res.Outcome == forward.Unknown
+		o.keep = o.keep || unknown
+	}
+	o.deadID = dedup.NewDeadID()
+	result, err := q.record(work, func(ctx context.Context) (dedup.Settlement, error) {
+		return q.store.Bury(ctx, claim.Lease, reason, o.deadID, unknown)
+	})
+	if t, stop := q.notApplied(result, err); stop {
+		return t
+	}
+	return q.publishLetter(hold, m, o)
+}
+
+// publishLetter puts the dead letter into its queue, trying until the broker has confirmed it or the delivery has to go back; then whoever
+// gets it next finds the record dead and publishes the letter.
+func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn {
+	q.held(1)
+	defer q.held(-1)
+	sent := q.compose(m, o)
+	pauses := backoff{first: 200 * time.Millisecond, last: 10 * time.Second}
+	for {
+		err := q.publisher.publish(hold, q.cfg.DeadLetterQueue, sent)
+		if err == nil {
+			break
+		}
+		if hold.Err() != nil {
+			return over(ending{fate: fateReturned})
+		}
+		q.letters.down(err)
+		if sleep(hold, pauses.pause()) != nil {
+			return over(ending{fate: fateReturned})
+		}
+	}
+	q.letters.up()
+	q.metrics.deadLetters[o.reason].Inc()
+	q.log.Warn("dead letter", "id", m.logID(), "reason", o.reason.String(), "attempts", o.attempts, "status", o.status,
+		"error", o.problem, "dead_letter_queue", q.cfg.DeadLetterQueue)
+	end := ending{fate: fateDead}
+	if !o.keep {
+		end.clear = o.deadID
+	}
+	return over(end)
+}
+
+// clearDead deletes the record of a message that is now in the dead letters and whose outcome was never unknown, so that any tool can put
+// it back to work.
+func (q *queue) clearDead(work context.Context, m *message, deadID string) {
+	_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, q.store.Undead(ctx, m.key, deadID)
+	})
+	if err != nil {
+		q.log.Warn("the record of a dead letter could not be deleted: until it expires, a message with this ID and without the header x-rabbitonce-dead-id is dead-lettered again",
+			"id", m.logID(), "error", err.Error())
+	}
+}
+
+// compose makes the message as it goes to the dead letters: its bytes, properties and headers, and why. Three properties cannot travel as they are: an
+// expiration would delete the letter, a user-id must be the publisher's own
+// (https://www.rabbitmq.com/docs/validated-user-id), and letters are always persistent. Nor can two headers: CC and BCC route
+// (https://www.rabbitmq.com/docs/sender-selected).
+func (q *queue) compose(m *message, o obituary) letter {
+	const persistent = 2
+	headers := make(table, len(m.Headers)+14)
+	maps.Copy(headers, m.Headers)
+	set := func(name string, value any) { headers[headerPrefix+name] = value }
+	for _, name := range []string{"CC", "BCC"} { // the broker would route the letter to what they name
+		if value, ok := headers[name]; ok {
+			delete(headers, name)
+			set(strings.ToLower(name), value)
+		}
+	}
+	for _, name := range []string{"x-delivery-count", "x-acquired-count"} { // the broker's own count of another queue
+		delete(headers, name)
+	}
+	set("reason", o.reason.String())
+	set("attempts", int64(o.attempts))
+	set("queue", q.cfg.Name)
+	set("exchange", m.Exchange)
+	set("routing-key", m.RoutingKey)
+	first := o.first
+	if first.IsZero() {
+		first = m.received
+	}
+	set("first-seen", first.UTC().Format(time.RFC3339Nano))
+	set("dead-at", time.Now().UTC().Format(time.RFC3339Nano))
+	for name, value := range map[string]string{
+		"dead-id": o.deadID, "error": shorten(o.problem), "response": strings.ToValidUTF8(string(o.response), "?"),
+		"expiration": m.Expiration, "user-id": m.UserId,
+	} {
+		delete(headers, headerPrefix+name)
+		if value != "" {
+			set(name, value)
+		}
+	}
+	delete(headers, headerPrefix+"status")
+	if o.status != 0 {
+		set("status", int64(o.status))
+	}
+	return letter{
+		Headers: headers, ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, DeliveryMode: persistent, Priority: m.Priority,
+		CorrelationId: m.CorrelationId, ReplyTo: m.ReplyTo, MessageId: m.MessageId, Timestamp: m.Timestamp, Type: m.Type, AppId: m.AppId, Body: m.Body,
+	}
+}
+
+func shorten(s string) string {
+	const most = 512
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.ToValidUTF8(s, "?")
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

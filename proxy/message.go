@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"strings"
+	"time"
+
+	"rabbitonce/dedup"
+	"rabbitonce/forward"
+)
+
+// message is a delivery on its way through the pipeline.
+type message struct {
+	*delivery
+	session     *session
+	id          dedup.ID
+	key         string // of its record; "" when it has no ID and is forwarded without a claim
+	fingerprint dedup.Fingerprint
+	received    time.Time
+	met         bool // it was counted as a copy, or was claimed: it is counted as a copy once at most
+}
+
+// Headers of dead letters.
+const headerPrefix = "x-rabbitonce-"
+
+// identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
+func (q *queue) identify(s *session, d *delivery) (m *message, ok bool) {
+	m = &message{delivery: d, session: s, received: time.Now()}
+	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
+	if ok {
+		q.setID(m, id)
+	}
+	return m, ok
+}
+
+func (q *queue) setID(m *message, id dedup.ID) {
+	m.id = id
+	m.key = dedup.Key(q.cfg.Dedup.Prefix, q.cfg.Dedup.Consumer, id)
+	m.fingerprint = dedup.FingerprintOf(m.Body)
+}
+
+func envelope(d *delivery) dedup.Envelope {
+	return dedup.Envelope{
+		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,
+		Exchange: d.Exchange, RoutingKey: d.RoutingKey, Headers: d.Headers, Body: d.Body,
+	}
+}
+
+// deadID is the dead-id that a message brings back with it when it was put back from the dead letters.
+func (m *message) deadID() string {
+	id, _ := m.Headers[headerPrefix+"dead-id"].(string)
+	return id
+}
+
+// logID is the ID as log lines show it, shortened and on one line.
+func (m *message) logID() string {
+	const most = 200
+	id := m.id.Value
+	if len(id) > most {
+		id = id[:most] + "..."
+	}
+	return strings.ToValidUTF8(id, "?")
+}
+
+// request is the HTTP request of one attempt.
+func (q *queue) request(m *message, attempt int, unknown bool, timeout time.Duration) *forward.Request {
+	return &forward.Request{
+		Queue: q.cfg.Name, Exchange: m.Exchange, RoutingKey: m.RoutingKey,
+		IdempotencyKey: m.id.Value, Attempt: attempt, OutcomeUnknown: unknown, Timeout: timeout,
+		MessageID: m.MessageId, CorrelationID: m.CorrelationId, Type: m.Type, AppID: m.AppId, ReplyTo: m.ReplyTo,
+		ContentType: m.ContentType, ContentEncoding: m.ContentEncoding,
+		Timestamp: m.Timestamp, Priority: m.Priority, Redelivered: m.Redelivered,
+		Headers: plainHeaders(m.Headers), Body: m.Body,
+	}
+}

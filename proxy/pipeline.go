@@ -1,0 +1,324 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"rabbitonce/dedup"
+	"rabbitonce/forward"
+)
+
+// fate is how a delivery's stay here ended: log value and metric label.
+type fate uint8
+
+const (
+	fateDone       fate = iota // executed, recorded, acknowledged
+	fateUnrecorded             // executed and acknowledged, but the success could not be recorded in time
+	fateDuplicate              // done before: acknowledged without a POST
+	fateDead                   // in the dead letters, acknowledged
+	fateReturned               // given back to the queue, or its session ended
+)
+
+func fates() []fate { return []fate{fateDone, fateUnrecorded, fateDuplicate, fateDead, fateReturned} }
+
+func (f fate) String() string {
+	return [...]string{"done", "unrecorded", "duplicate", "dead_letter", "returned"}[f]
+}
+
+// duplicate is how a copy met its message: metric label.
+type duplicate uint8
+
+const (
+	duplicateDone    duplicate = iota // done before
+	duplicateBusy                     // being worked on
+	duplicateWaiting                  // waiting for its next attempt
+	duplicateDead                     // dead-lettered before
+)
+
+func duplicates() []duplicate {
+	return []duplicate{duplicateDone, duplicateBusy, duplicateWaiting, duplicateDead}
+}
+
+func (d duplicate) String() string { return [...]string{"done", "busy", "waiting", "dead"}[d] }
+
+// ending is a fate and what remains to be done for it.
+type ending struct {
+	fate  fate
+	clear string // fateDead: dead-id of a record to delete once the ack was sent; "" keeps the record
+}
+
+const (
+	// claimSlack is how much later than FORWARD_TIMEOUT after the claim a request may end: the time from claim to POST.
+	claimSlack = time.Second
+	// pollFirst and pollLast bound the pauses of a copy that asks for a message that somebody else has.
+	pollFirst = 50 * time.Millisecond
+	pollLast  = time.Second
+)
+
+var errLeaseLost = errors.New("the lease of the claim was lost")
+
+// handle is the life of one delivery, from its arrival to its settlement.
+func (q *queue) handle(work, hold context.Context, s *session, d *delivery) {
+	m, identified := q.identify(s, d)
+	var end ending
+	if identified {
+		end = q.process(work, hold, m)
+	} else {
+		end = q.withoutID(work, hold, m)
+	}
+	q.settle(work, m, end)
+}
+
+// settle carries an ending out on the session that brought the delivery.
+func (q *queue) settle(work context.Context, m *message, end ending) {
+	q.metrics.fates[end.fate].Inc()
+	q.log.Debug("settled", "id", m.logID(), "fate", end.fate.String(), "took", time.Since(m.received).String())
+	switch {
+	case end.fate == fateReturned:
+		m.session.settle(m.DeliveryTag, settleGiveBack)
+	case end.clear != "":
+		if m.session.ackNow(m.DeliveryTag) {
+			q.clearDead(work, m, end.clear)
+		}
+	case end.fate != fateUnrecorded: // acknowledged before, by recordSuccess
+		m.session.settle(m.DeliveryTag, settleAck)
+	}
+	if end.fate == fateDone {
+		q.metrics.endToEnd.Observe(time.Since(m.received).Seconds())
+	}
+}
+
+// process takes a message with an ID through as many turns as it needs.
+func (q *queue) process(work, hold context.Context, m *message) ending {
+	polls := backoff{first: pollFirst, last: pollLast}
+	for {
+		t := q.turn(work, hold, m, &polls)
+		if t.over {
+			return t.ending
+		}
+		if q.rest(hold, t.pause) != nil {
+			return ending{fate: fateReturned}
+		}
+	}
+}
+
+// turn is the result of one turn of a message: it is over, or it goes on after a pause.
+type turn struct {
+	over   bool
+	ending ending
+	pause  time.Duration
+}
+
+func over(e ending) turn             { return turn{over: true, ending: e} }
+func again(pause time.Duration) turn { return turn{pause: pause} }
+
+// turn claims the message and acts on the verdict. Copies in this process take turns; a POST needs a worker slot.
+func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) turn {
+	if _, err := q.copies.enter(hold, m.key); err != nil {
+		return over(ending{fate: fateReturned})
+	}
+	defer q.copies.leave(m.key)
+	if err := q.takeSlot(hold); err != nil {
+		return over(ending{fate: fateReturned})
+	}
+	slot := heldSlot{queue: q}
+	defer slot.free()
+
+	claim, mv, err := q.claim(work, hold, m)
+	if err != nil {
+		return over(ending{fate: fateReturned})
+	}
+	switch mv.step {
+	case stepPost:
+		m.met = true
+		res := q.post(work, m, claim)
+		slot.free()
+		return q.conclude(work, hold, m, claim, res)
+	case stepAck:
+		q.metrics.duplicates[duplicateDone].Inc()
+		return over(ending{fate: fateDuplicate})
+	case stepRefuse:
+		slot.free()
+		return q.publishLetter(hold, m, obituary{reason: mv.reason, attempts: claim.Record.Attempts})
+	case stepPublish:
+		slot.free()
+		q.metrics.duplicates[duplicateDead].Inc()
+		return q.publishLetter(hold, m, obituaryOf(claim.Record))
+	case stepBury:
+		slot.free()
+		return q.bury(work, hold, m, claim, mv.reason, nil)
+	}
+	return again(q.waitFor(m, claim, polls))
+}
+
+// waitFor is how long a copy waits for a message that somebody else has: until the record's own time when the record waits itself, so that
+// no copy jumps the ladder; a growing pause while somebody is at work.
+func (q *queue) waitFor(m *message, claim dedup.Claim, polls *backoff) time.Duration {
+	kind, pause := duplicateBusy, claim.Wait
+	if claim.Verdict == dedup.Waiting {
+		kind = duplicateWaiting
+	} else {
+		pause = polls.pause()
+	}
+	if !m.met {
+		m.met = true
+		q.metrics.duplicates[kind].Inc()
+	}
+	return pause
+}
+
+// heldSlot is a worker slot that is given back once.
+type heldSlot struct {
+	queue *queue
+	freed bool
+}
+
+func (s *heldSlot) free() {
+	if !s.freed {
+		s.freed = true
+		s.queue.giveSlot()
+	}
+}
+
+// claim claims the message and decides what follows. It asks until the store answers, always with the same token, so that a
+// claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is claimed again. The
+// error means that hold ended first; what was claimed by then is given back.
+func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move, error) {
+	req := dedup.ClaimRequest{
+		Key: m.key, Token: dedup.NewToken(), Fingerprint: m.fingerprint, DeadID: m.deadID(),
+		Compare:   q.cfg.Dedup.OnConflict == dedup.ConflictDeadletter,
+		Lease:     q.cfg.Dedup.Lease,
+		Deadline:  q.cfg.Forward.Timeout + claimSlack,
+		Retention: q.cfg.Dedup.Retention,
+	}
+	for {
+		claim, err := q.store.Claim(work, req)
+		if err != nil {
+			q.storeGate.close(err)
+			_ = q.storeGate.wait(hold)
+		}
+		if hold.Err() != nil {
+			q.abandon(work, m, req, claim, err)
+			return claim, move{}, context.Cause(hold)
+		}
+		if err != nil {
+			continue
+		}
+		mv := decideClaim(claim, q.rules)
+		if mv.step != stepPost || q.fresh(claim.Lease) {
+			return claim, mv, nil
+		}
+	}
+}
+
+// fresh tells whether a POST may begin under the lease: enough of it is left to renew it in time, and the request, given
+// its full timeout, ends before the deadline that the record states.
+func (q *queue) fresh(l *dedup.Lease) bool {
+	return l.Left() >= q.cfg.Dedup.Lease/3 && l.DeadlineLeft() >= q.cfg.Forward.Timeout
+}
+
+// permit is asked right before the first byte of a request leaves: a process that was stopped since the claim may wake up just there.
+func (q *queue) permit(l *dedup.Lease) error {
+	if l.Left() < q.cfg.Dedup.Lease/10 {
+		return errLeaseLost
+	}
+	return nil
+}
+
+// post sends the request. It is cut off when the lease is lost or work ends.
+func (q *queue) post(work context.Context, m *message, claim dedup.Claim) forward.Result {
+	ctx, cancel := context.WithCancelCause(work)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-claim.Lease.Lost():
+			cancel(errLeaseLost)
+		case <-ctx.Done():
+		}
+	}()
+	r := q.request(m, claim.Record.Attempts, claim.Record.EverUnknown, q.cfg.Forward.Timeout)
+	r.Permit = func() error { return q.permit(claim.Lease) }
+	res := q.send(ctx, r)
+	cancel(nil)
+	<-watched
+	return res
+}
+
+// send makes one request and measures it.
+func (q *queue) send(ctx context.Context, r *forward.Request) forward.Result {
+	q.metrics.inFlight.Set(float64(q.inFlight.Add(1)))
+	began := time.Now()
+	res := q.service.Post(ctx, r)
+	q.metrics.requests[res.Outcome].Observe(time.Since(began).Seconds())
+	q.metrics.inFlight.Set(float64(q.inFlight.Add(-1)))
+	if res.Outcome == forward.Unreachable && ctx.Err() == nil && !errors.Is(res.Err, errLeaseLost) {
+		q.serviceGate.close(res.Err)
+	}
+	return res
+}
+
+// conclude writes the outcome of a POST down and says what becomes of the delivery.
+func (q *queue) conclude(work, hold context.Context, m *message, claim dedup.Claim, res forward.Result) turn {
+	if res.DroppedHeaders > 0 {
+		q.log.Warn("headers of the message did not fit into the request and were left out, the largest first", "id", m.logID(), "left_out", res.DroppedHeaders)
+	}
+	mv := decideOutcome(res, claim.Record, claim.Now.Sub(claim.Record.FirstClaimed), q.rules)
+	q.logOutcome(m, claim, res, mv)
+	switch mv.step {
+	case stepSucceed:
+		return over(q.recordSuccess(work, m, claim, res))
+	case stepRelease:
+		q.release(work, claim)
+		return again(0)
+	case stepBury:
+		return q.bury(work, hold, m, claim, mv.reason, &res)
+	}
+	return q.retry(work, m, claim, mv)
+}
+
+// retry writes that the message waits, and waits.
+func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv move) turn {
+	pause := mv.jittered()
+	result, err := q.record(work, func(ctx context.Context) (dedup.Settlement, error) {
+		return q.store.Wait(ctx, claim.Lease, pause, mv.class)
+	})
+	if t, stop := q.notApplied(result, err); stop {
+		return t
+	}
+	if mv.class == dedup.WaitUnknown {
+		pause = max(pause, claim.Lease.DeadlineLeft()) // the service may be at work until then
+	}
+	return again(pause)
+}
+
+// notApplied says what follows when a result could not be written: the message is done after all, or the record is somebody else's by now and the
+// delivery is claimed anew as a copy, or the store did not answer before the end, and the lease will run out.
+func (q *queue) notApplied(result dedup.Settlement, err error) (turn, bool) {
+	switch {
+	case err != nil:
+		return over(ending{fate: fateReturned}), true
+	case result == dedup.FoundDone:
+		q.metrics.duplicates[duplicateDone].Inc()
+		return over(ending{fate: fateDuplicate}), true
+	case result != dedup.Applied:
+		return again(0), true
+	}
+	return turn{}, false
+}
+
+// logOutcome writes what a person should see: an outcome that is unknown, a failed attempt at debug.
+func (q *queue) logOutcome(m *message, claim dedup.Claim, res forward.Result, mv move) {
+	level := slog.LevelDebug
+	message := "posted"
+	if res.Outcome == forward.Unknown {
+		level, message = slog.LevelWarn, "the outcome of a request is unknown: the service may have done the work"
+	}
+	if !q.log.Enabled(context.Background(), level) {
+		return
+	}
+	q.log.Log(context.Background(), level, message, "id", m.logID(), "outcome", res.Outcome.String(), "status", res.Status,
+		"attempt", claim.Record.Attempts, "next", mv.step.String(), "error", errText(res.Err))
+}

@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"rabbitonce/dedup"
+	"rabbitonce/forward"
+)
+
+// Proxy is the whole program: one per process.
+type Proxy struct {
+	cfg       *Config
+	log       *slog.Logger
+	registry  *prometheus.Registry
+	started   time.Time
+	store     *dedup.Store
+	storeGate *gate
+	broker    *broker
+	publisher *publisher
+	queues    []*queue
+	draining  atomic.Bool
+	listening chan string // the health listener's address, once
+}
+
+var errGraceOver = errors.New("SHUTDOWN_GRACE is over")
+
+// New wires a Proxy together. It connects to nothing.
+func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m := newMetrics(registry, cfg.Version)
+	store, err := dedup.New(cfg.Dedup, dedup.WithRegisterer(registry))
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	reload := cfg.reload
+	if reload == nil {
+		reload = func() (*Config, error) { return cfg, nil }
+	}
+	p := &Proxy{
+		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,
+		storeGate: newGate(newPart("store", log, m.storeUp), store.Ping),
+		broker:    &broker{config: reload}, publisher: newPublisher(&broker{config: reload}),
+		listening: make(chan string, 1),
+	}
+	for _, qc := range cfg.Queues {
+		q, err := p.newQueue(qc, m)
+		if err != nil {
+			return nil, err
+		}
+		p.queues = append(p.queues, q)
+	}
+	return p, nil
+}
+
+func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
+	service, err := forward.New(cfg.Forward, cfg.Name)
+	if err != nil {
+		return nil, fmt.Errorf("open service of queue %s: %w", cfg.Name, err)
+	}
+	log := p.log.With("queue", cfg.Name)
+	q := &queue{
+		cfg: cfg, log: log, broker: p.broker, publisher: p.publisher, store: p.store, service: service,
+		rules:       rules{retry: cfg.Retry, onUnknown: cfg.Forward.OnUnknown, unknownMax: cfg.Forward.UnknownMax},
+		metrics:     m.queue(cfg.Name),
+		serviceGate: newGate(newPart("service", log, m.serviceUp.WithLabelValues(cfg.Name)), service.Probe),
+		storeGate:   p.storeGate,
+		sessionPart: newPart("consumer", log, m.sessionUp.WithLabelValues(cfg.Name)),
+		letters:     newQuietPart("dead letters", log, m.lettersUp.WithLabelValues(cfg.Name)),
+		copies:      newCopies(),
+		slots:       make(chan struct{}, cfg.Forward.Concurrency),
+	}
+	m.paused(cfg.Name, "service", func() bool { return !q.serviceGate.isOpen() })
+	m.paused(cfg.Name, "store", func() bool { return !q.storeGate.isOpen() })
+	m.paused(cfg.Name, "broker", func() bool { return !q.sessionPart.status().Up })
+	return q, nil
+}
+
+// Addr waits for the health listener and returns its address.
+func (p *Proxy) Addr() string {
+	addr := <-p.listening
+	p.listening <- addr
+	return addr
+}
+
+// Run works until ctx ends, then drains within SHUTDOWN_GRACE and returns nil. An error means that it could not
+// start. Whatever is missing otherwise, broker, store or service, is waited for.
+func (p *Proxy) Run(ctx context.Context) error {
+	h, err := listenHealth(p.cfg.HealthAddr, p, p.registry, p.log)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	p.listening <- h.listener.Addr().String()
+	p.log.Info("started", "version", p.cfg.Version, "health", h.listener.Addr().String(), "queues", len(p.queues))
+	for _, w := range p.cfg.Warnings {
+		p.log.Warn(w)
+	}
+
+	var background sync.WaitGroup
+	life, die := context.WithCancel(context.Background())
+	defer func() { die(); background.Wait() }()
+	background.Go(func() { _ = p.store.Run(life) })
+	background.Go(func() { p.storeGate.run(life) })
+	background.Go(func() { p.advise(life) })
+
+	work, abort := context.WithCancelCause(life)
+	hold, drain := context.WithCancelCause(work)
+	var queues sync.WaitGroup
+	for _, q := range p.queues {
+		background.Go(func() { q.serviceGate.run(hold) })
+		queues.Go(func() { q.run(work, hold) })
+	}
+	<-ctx.Done()
+	p.shutdown(&queues, drain, abort)
+	return nil
+}
+
+// shutdown drains: no new deliveries, what is not in a POST goes back, what is in a POST finishes; what still runs near the end of
+// SHUTDOWN_GRACE is cut off and recorded as unknown.
+func (p *Proxy) shutdown(queues *sync.WaitGroup, drain, abort context.CancelCauseFunc) {
+	p.draining.Store(true)
+	p.log.Info("draining", "grace", p.cfg.ShutdownGrace.String())
+	began := time.Now()
+	drain(errDraining)
+	ended := make(chan struct{})
+	go func() { defer close(ended); queues.Wait() }()
+	reserve := min(2*time.Second, p.cfg.ShutdownGrace/4)
+	if !endedWithin(ended, p.cfg.ShutdownGrace-reserve) {
+		p.log.Warn("SHUTDOWN_GRACE is almost over: requests that are still under way are cut off; their outcome is unknown")
+		abort(errGraceOver)
+		if !endedWithin(ended, reserve*3/4) {
+			p.log.Warn("exiting with work unfinished: unacknowledged deliveries go back to their queues")
+		}
+	}
+	abort(errGraceOver)
+	p.broker.close()
+	p.publisher.closeNow()
+	for _, q := range p.queues {
+		q.service.Close()
+	}
+	p.log.Info("stopped", "took", time.Since(began).Round(time.Millisecond).String())
+}
+
+func endedWithin(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// advise logs what the store's configuration could cost, once it answers.
+func (p *Proxy) advise(ctx context.Context) {
+	if p.storeGate.wait(ctx) != nil {
+		return
+	}
+	for _, w := range p.store.Advise(ctx) {
+		p.log.Warn(w)
+	}
+}

@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// confirmTimeout is how long a publish may wait for the broker's confirm before the connection is given up.
+const confirmTimeout = 15 * time.Second
+
+var (
+	errUnroutable = errors.New("the broker returned the message: no queue took it")
+	errNacked     = errors.New("the broker refused the message (nack): is the queue at its length limit?")
+)
+
+// publisher puts messages into queues and returns only when the broker has confirmed them. One message is under way at a
+// time, so that a returned message belongs to the publish that waits. It is safe for concurrent use.
+type publisher struct {
+	broker *broker
+	turn   chan struct{} // holds one token; who has it owns the fields below
+
+	conn    *connection
+	ch      *channel
+	returns chan returned
+	known   map[string]bool // queues seen on this connection
+
+	blocked atomic.Pointer[string] // why the broker blocks publishers; nil when it does not
+}
+
+func newPublisher(b *broker) *publisher {
+	return &publisher{broker: b, turn: make(chan struct{}, 1)}
+}
+
+// publish puts m into queue, which is declared when it does not exist. Nil means that the broker has it; after any
+// error it may have it all the same.
+func (p *publisher) publish(ctx context.Context, queue string, m letter) error {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := p.tryPublish(ctx, queue, m)
+	if errors.Is(err, errUnroutable) { // the queue was deleted since it was last seen
+		delete(p.known, queue)
+		err = p.tryPublish(ctx, queue, m)
+	}
+	if err != nil {
+		return fmt.Errorf("publish to queue %s: %w", queue, err)
+	}
+	return nil
+}
+
+func (p *publisher) tryPublish(ctx context.Context, queue string, m letter) error {
+	if err := p.connect(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	// A publish into a blocked connection can stand still in the socket; closing with a deadline frees it.
+	conn := p.conn
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) })
+	defer stop()
+	if !p.known[queue] {
+		if err := declareQueue(p.conn, queue); err != nil {
+			return err
+		}
+		p.known[queue] = true
+	}
+	return p.send(ctx, queue, m)
+}
+
+// send publishes with mandatory and waits for the confirm. A return always comes before the confirm of its message
+// (https://www.rabbitmq.com/docs/confirms#when-publishes-are-confirmed).
+func (p *publisher) send(ctx context.Context, queue string, m letter) error {
+	confirm, err := p.ch.PublishWithDeferredConfirm("", queue, true, false, m)
+	if err != nil {
+		return brokerError(err)
+	}
+	acked, err := confirm.WaitContext(ctx)
+	switch {
+	case err != nil:
+		return p.noConfirm()
+	case p.ch.IsClosed():
+		return errors.New("the broker closed the channel before the confirm")
+	}
+	select {
+	case <-p.returns:
+		return errUnroutable
+	default:
+	}
+	if !acked {
+		return errNacked
+	}
+	return nil
+}
+
+func (p *publisher) noConfirm() error {
+	if why := p.blocked.Load(); why != nil {
+		return fmt.Errorf("the broker blocks publishers (%s): free memory or disk on the broker", *why)
+	}
+	return fmt.Errorf("no confirm from the broker within %v", confirmTimeout)
+}
+
+// watch keeps p.blocked true until the connection ends, when the library closes notices.
+func (p *publisher) watch(notices <-chan blocking) {
+	for b := range notices {
+		if b.Active {
+			p.blocked.Store(&b.Reason)
+		} else {
+			p.blocked.Store(nil)
+		}
+	}
+	p.blocked.Store(nil)
+}
+
+// connect opens the publishing connection and its channel when there is none that works.
+func (p *publisher) connect(ctx context.Context) error {
+	if p.ch != nil && !p.ch.IsClosed() && !p.conn.IsClosed() {
+		return nil
+	}
+	p.close()
+	conn, err := p.broker.dial(ctx, "publisher")
+	if err != nil {
+		return err
+	}
+	p.conn, p.known = conn, map[string]bool{}
+	ch, err := conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open channel: %w", brokerError(err))
+	}
+	if err := ch.Confirm(false); err != nil {
+		return fmt.Errorf("switch confirms on: %w", brokerError(err))
+	}
+	p.ch, p.returns = ch, ch.NotifyReturn(make(chan returned, 4))
+	go p.watch(conn.NotifyBlocked(make(chan blocking, 1)))
+	return nil
+}
+
+// close ends the connection. Only the owner of the turn may call it, or the owner of the publisher at the end.
+func (p *publisher) close() {
+	if p.conn != nil {
+		_ = p.conn.CloseDeadline(time.Now().Add(closeTimeout))
+	}
+	p.conn, p.ch = nil, nil
+}
+
+// closeNow ends the connection at the end of the process, unless a publish still holds it: the process's end closes it then.
+func (p *publisher) closeNow() {
+	select {
+	case p.turn <- struct{}{}:
+		p.close()
+		<-p.turn
+	default:
+	}
+}

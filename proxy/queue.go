@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rabbitonce/dedup"
+	"rabbitonce/forward"
+)
+
+var (
+	errDraining = errors.New("shutting down")
+	errPaused   = errors.New("paused: the service does not answer")
+)
+
+// queue moves the deliveries of one queue. run is its supervisor; everything else is called by run and by the handlers that run's sessions start.
+type queue struct {
+	cfg       QueueConfig
+	rules     rules
+	log       *slog.Logger
+	broker    *broker
+	publisher *publisher
+	store     *dedup.Store
+	service   *forward.Client
+	metrics   *queueMetrics
+
+	serviceGate *gate
+	storeGate   *gate
+	sessionPart *part // the consumer
+	letters     *part // publishing of dead letters
+
+	copies   *copies
+	slots    chan struct{} // one token a worker slot taken: POSTs at once
+	handlers sync.WaitGroup
+	waiting  atomic.Int64 // deliveries held without a slot
+	inFlight atomic.Int64 // POSTs under way
+}
+
+// run opens one session after another until hold ends, and returns when every handler has returned. work ends the POSTs that are under way.
+func (q *queue) run(work, hold context.Context) {
+	defer q.handlers.Wait()
+	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
+	for {
+		if q.serviceGate.wait(hold) != nil || q.storeGate.wait(hold) != nil {
+			return
+		}
+		c, err := q.broker.consume(hold, q.cfg.Name, q.cfg.Prefetch)
+		if err == nil {
+			q.sessionPart.up()
+			began := time.Now()
+			err = q.serve(work, hold, c)
+			if time.Since(began) > pauses.last {
+				pauses.reset()
+			}
+		}
+		if hold.Err() != nil {
+			return
+		}
+		q.sessionPart.down(err)
+		if errors.Is(err, errPaused) {
+			pauses.reset()
+			continue
+		}
+		if sleep(hold, pauses.pause()) != nil {
+			return
+		}
+	}
+}
+
+// serve runs one session to its end.
+func (q *queue) serve(work, hold context.Context, c *consumer) error {
+	s := newSession(c, q.cfg.Prefetch)
+	hold, end := context.WithCancelCause(hold)
+	watched := make(chan struct{})
+	go func() { defer close(watched); q.pauseWhenServiceIsGone(hold, end, s) }()
+	err := s.run(hold, func(hold context.Context, d *delivery) {
+		q.handlers.Go(func() { q.handle(work, hold, s, d) })
+	})
+	if errors.Is(context.Cause(hold), errPaused) {
+		err = errPaused
+	}
+	end(errSessionEnded)
+	<-watched
+	return err
+}
+
+// pauseWhenServiceIsGone ends hold once the service has been away for RETRY_HOLD, so that unstarted deliveries go back and
+// other replicas can have them. A session that has seen a message close to the broker's delivery limit keeps what it has: one more return could be the last.
+func (q *queue) pauseWhenServiceIsGone(hold context.Context, end context.CancelCauseFunc, s *session) {
+	for {
+		shut, _ := q.serviceGate.signals()
+		select {
+		case <-shut:
+		case <-hold.Done():
+			return
+		}
+		_, opened := q.serviceGate.signals()
+		select {
+		case <-opened:
+			continue
+		case <-hold.Done():
+			return
+		case <-time.After(q.cfg.Retry.Hold):
+		}
+		if s.mostReturn.Load() < returnsLimit {
+			end(errPaused)
+			return
+		}
+		select {
+		case <-opened:
+		case <-hold.Done():
+			return
+		}
+	}
+}
+
+// takeSlot waits until the service and the store answer and a worker slot is free. The caller gives the slot back.
+func (q *queue) takeSlot(hold context.Context) error {
+	q.held(1)
+	defer q.held(-1)
+	for {
+		if err := q.serviceGate.wait(hold); err != nil {
+			return err
+		}
+		if err := q.storeGate.wait(hold); err != nil {
+			return err
+		}
+		select {
+		case q.slots <- struct{}{}:
+		case <-hold.Done():
+			return context.Cause(hold)
+		}
+		if q.serviceGate.isOpen() && q.storeGate.isOpen() && hold.Err() == nil {
+			return nil
+		}
+		q.giveSlot()
+	}
+}
+
+func (q *queue) giveSlot() { <-q.slots }
+
+// rest waits without a slot: between attempts, or while somebody else has the message.
+func (q *queue) rest(hold context.Context, d time.Duration) error {
+	q.held(1)
+	defer q.held(-1)
+	return sleep(hold, d)
+}
+
+func (q *queue) held(n int64) { q.metrics.waiting.Set(float64(q.waiting.Add(n))) }

@@ -1,0 +1,87 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"rabbitonce/dedup"
+	"rabbitonce/forward"
+)
+
+// recordTimeout bounds one try to write a result; it goes on when the POSTs are cut off, so that what they ended in is written down.
+const recordTimeout = 2 * time.Second
+
+// record writes a result under the claim, trying until the store has answered or work has ended.
+func (q *queue) record(work context.Context, write func(context.Context) (dedup.Settlement, error)) (dedup.Settlement, error) {
+	pauses := backoff{first: pollFirst, last: pollLast}
+	for {
+		result, err := tryWrite(work, write)
+		if err == nil {
+			return result, nil
+		}
+		q.storeGate.close(err)
+		if sleep(work, pauses.pause()) != nil {
+			return tryWrite(work, write) // the last word
+		}
+	}
+}
+
+func tryWrite[T any](work context.Context, write func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), recordTimeout)
+	defer cancel()
+	return write(ctx)
+}
+
+// recordSuccess writes `done`. It must be written before the ack: a crash between the two then costs a duplicate that is recognised, not one that is
+// executed. When it cannot be written while the lease lives, the delivery is acknowledged all the same, since the work is done and a redelivery would do it
+// again; writing goes on as long as the process lives.
+func (q *queue) recordSuccess(work context.Context, m *message, claim dedup.Claim, res forward.Result) ending {
+	defer claim.Lease.Drop()
+	write := func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, q.store.Succeed(ctx, m.key, res.Status, m.fingerprint, q.cfg.Dedup.Retention)
+	}
+	pauses := backoff{first: pollFirst, last: pollLast}
+	acked := false
+	for {
+		_, err := tryWrite(work, write)
+		if err == nil {
+			break
+		}
+		q.storeGate.close(err)
+		stopped := sleep(work, pauses.pause()) != nil
+		if !acked && (stopped || claim.Lease.Left() <= 0) {
+			acked = true
+			q.metrics.unrecorded.Inc()
+			q.log.Error("the success of a message could not be recorded: it is acknowledged, and recording goes on; a copy that comes meanwhile would be executed again",
+				"id", m.logID(), "error", err.Error())
+			m.session.settle(m.DeliveryTag, settleAck)
+		}
+		if stopped {
+			return ending{fate: fateUnrecorded}
+		}
+	}
+	if acked {
+		return ending{fate: fateUnrecorded}
+	}
+	return ending{fate: fateDone}
+}
+
+// release gives a claim back as it was found: nothing was sent under it.
+func (q *queue) release(work context.Context, claim dedup.Claim) {
+	if _, err := q.record(work, func(ctx context.Context) (dedup.Settlement, error) { return q.store.Release(ctx, claim.Lease) }); err != nil {
+		q.log.Warn("a claim could not be given back; its next attempt will be flagged as of unknown outcome", "error", err.Error())
+	}
+}
+
+// abandon gives back what a claim took that is no longer wanted. claimErr is the claim's error: its reply was lost, and it may have been granted.
+func (q *queue) abandon(work context.Context, m *message, req dedup.ClaimRequest, claim dedup.Claim, claimErr error) {
+	switch {
+	case claim.Lease != nil:
+		q.release(work, claim)
+	case claimErr != nil:
+		_, err := tryWrite(work, func(ctx context.Context) (dedup.Settlement, error) { return q.store.Abandon(ctx, req) })
+		if err != nil {
+			q.log.Warn("a claim whose reply was lost could not be given back", "id", m.logID(), "error", err.Error())
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// settlement is what a delivery's handler wants done with it on the channel that brought it.
+type settlement struct {
+	tag  uint64
+	verb settleVerb
+	sent chan<- struct{} // closed once the ack was written; nil when nobody waits for that
+}
+
+type settleVerb uint8
+
+const (
+	settleAck settleVerb = iota
+	settleGiveBack
+)
+
+const (
+	// ackPatience is how long a finished delivery waits behind an open one for an ack that covers both.
+	ackPatience = 5 * time.Millisecond
+	// returnsLimit is the broker's count of returns from which on a message is kept rather than given back: quorum queues up to
+	// RabbitMQ 4.2 drop or dead-letter a message that came back 20 times (https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling).
+	returnsLimit = 10
+)
+
+var errSessionEnded = errors.New("the session that brought the delivery has ended")
+
+// session is one consumer on one channel. A delivery belongs to the session that brought it: after the session ended its
+// settlement is dropped, since the same tag on another channel is another message. What was recorded covers the redelivery.
+//
+// run owns the channel and every field but ended and settled.
+type session struct {
+	consumer *consumer
+	settled  chan settlement
+	ended    chan struct{} // closed by run when it returns
+
+	book       *ackBook
+	open       int  // deliveries taken in and not settled
+	askedType  bool // the broker was asked whether the queue is a stream
+	mostReturn atomic.Int64
+}
+
+func newSession(c *consumer, prefetch int) *session {
+	return &session{consumer: c, settled: make(chan settlement, prefetch), ended: make(chan struct{}), book: newAckBook()}
+}
+
+// settle hands a settlement over; it is dropped when the session has ended.
+func (s *session) settle(tag uint64, verb settleVerb) {
+	select {
+	case s.settled <- settlement{tag: tag, verb: verb}:
+	case <-s.ended:
+	}
+}
+
+// ackNow acknowledges tag without waiting for others and reports whether the ack was written. It may still not reach the broker.
+func (s *session) ackNow(tag uint64) bool {
+	sent := make(chan struct{})
+	select {
+	case s.settled <- settlement{tag: tag, verb: settleAck, sent: sent}:
+	case <-s.ended:
+		return false
+	}
+	select {
+	case <-sent:
+		return true
+	case <-s.ended:
+		return false
+	}
+}
+
+// run takes deliveries in and settles them until the channel ends, or until hold ends and every delivery is settled. start is called for
+// each delivery, with a context that ends with hold or with the session. The error tells why the broker's side ended.
+func (s *session) run(hold context.Context, start func(hold context.Context, d *delivery)) error {
+	inner, end := context.WithCancelCause(hold)
+	defer func() {
+		end(errSessionEnded)
+		close(s.ended)
+		s.consumer.close()
+	}()
+	deliveries := s.consumer.deliveries
+	draining := hold.Done()
+	patience := time.NewTimer(time.Hour)
+	patience.Stop()
+	defer patience.Stop()
+	var cancelled chan struct{}
+	for deliveries != nil || s.open > 0 {
+		select {
+		case d, ok := <-deliveries:
+			switch {
+			case ok && s.provesStream(&d):
+				return errStream
+			case ok:
+				s.takeIn(inner, &d, start)
+			case cancelled == nil:
+				return s.consumer.ended()
+			default:
+				deliveries = nil
+			}
+		case st := <-s.settled:
+			if s.settleAll(st, patience) != nil {
+				return s.consumer.ended()
+			}
+		case <-patience.C:
+			if s.ackSingles() != nil {
+				return s.consumer.ended()
+			}
+		case <-draining:
+			draining, cancelled = nil, make(chan struct{})
+			go func() { defer close(cancelled); _ = s.consumer.cancel() }() // an error closes deliveries too
+		case err := <-s.consumer.closed: // after our own cancel this is the only notice of a lost channel
+			return channelEnd(err)
+		}
+	}
+	<-cancelled
+	return s.ackSingles()
+}
+
+// provesStream asks the broker, once a session, when a delivery looks like a stream's.
+func (s *session) provesStream(d *delivery) bool {
+	if s.askedType || !fromStream(d) {
+		return false
+	}
+	s.askedType = true
+	return s.consumer.isStream()
+}
+
+// takeIn starts a handler, or gives the delivery back when the session no longer takes any.
+func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) {
+	s.open++
+	s.mostReturn.Store(max(s.mostReturn.Load(), brokerReturns(d)))
+	if inner.Err() != nil {
+		s.settled <- settlement{tag: d.DeliveryTag, verb: settleGiveBack}
+		return
+	}
+	start(inner, d)
+}
+
+// settleAll settles st and what else is there by now, so that one ack can cover many.
+func (s *session) settleAll(st settlement, patience *time.Timer) error {
+	for more := true; more; {
+		if err := s.settleOne(st); err != nil {
+			return err
+		}
+		select {
+		case st = <-s.settled:
+		default:
+			more = false
+		}
+	}
+	if tag, acks := s.book.prefix(); acks > 0 {
+		if err := s.consumer.ack(tag, acks > 1); err != nil {
+			return err
+		}
+	}
+	if s.book.waiting() > cap(s.settled)/4 {
+		return s.ackSingles()
+	}
+	if s.book.waiting() > 0 {
+		patience.Reset(ackPatience)
+	}
+	return nil
+}
+
+func (s *session) settleOne(st settlement) error {
+	s.open--
+	switch {
+	case st.verb == settleGiveBack:
+		s.book.forgo(st.tag)
+		return s.consumer.giveBack(st.tag)
+	case st.sent != nil:
+		s.book.forgo(st.tag)
+		if err := s.consumer.ack(st.tag, false); err != nil {
+			return err
+		}
+		close(st.sent)
+		return nil
+	}
+	s.book.finish(st.tag)
+	return nil
+}
+
+func (s *session) ackSingles() error {
+	for _, tag := range s.book.singles() {
+		if err := s.consumer.ack(tag, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package proxy
+
+import "time"
+
+// Status is what /status answers: each part, up or what is missing.
+type Status struct {
+	Version string        `json:"version"`
+	State   string        `json:"state"` // consuming, waiting (something is missing) or draining
+	Missing []string      `json:"missing,omitempty"`
+	Started time.Time     `json:"started"`
+	Store   PartStatus    `json:"store"`
+	Queues  []QueueStatus `json:"queues"`
+}
+
+// QueueStatus is one queue in /status.
+type QueueStatus struct {
+	Name            string     `json:"name"`
+	Consumer        PartStatus `json:"consumer"`
+	Service         PartStatus `json:"service"`
+	DeadLetters     PartStatus `json:"dead_letter_publishing"`
+	DeadLetterQueue string     `json:"dead_letter_queue"`
+	Prefetch        int        `json:"prefetch"`
+	Concurrency     int        `json:"concurrency"`
+	InFlight        int64      `json:"posts_in_flight"`
+	Waiting         int64      `json:"waiting"`
+}
+
+func (q *queue) status() QueueStatus {
+	return QueueStatus{
+		Name: q.cfg.Name, Consumer: q.sessionPart.status(), Service: q.serviceGate.part.status(), DeadLetters: q.letters.status(),
+		DeadLetterQueue: q.cfg.DeadLetterQueue, Prefetch: q.cfg.Prefetch, Concurrency: q.cfg.Forward.Concurrency,
+		InFlight: q.inFlight.Load(), Waiting: q.waiting.Load(),
+	}
+}
+
+// Status is safe for concurrent use.
+func (p *Proxy) Status() Status {
+	s := Status{Version: p.cfg.Version, State: "consuming", Started: p.started.UTC(), Store: p.storeGate.part.status()}
+	need := func(name string, part PartStatus) {
+		if !part.Up {
+			s.Missing = append(s.Missing, name+": "+part.Problem)
+		}
+	}
+	need("store", s.Store)
+	for _, q := range p.queues {
+		qs := q.status()
+		s.Queues = append(s.Queues, qs)
+		need("consumer of queue "+qs.Name, qs.Consumer)
+		need("service of queue "+qs.Name, qs.Service)
+		need("dead letters of queue "+qs.Name, qs.DeadLetters)
+	}
+	switch {
+	case p.draining.Load():
+		s.State = "draining"
+	case len(s.Missing) > 0:
+		s.State = "waiting"
+	}
+	return s
+}
