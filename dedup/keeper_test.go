@@ -256,6 +256,27 @@ func TestARenewalCountsFromItsSending(t *testing.T) {
 	})
 }
 
+func TestAClaimCountsFromItsSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGated()
+		s := newStore(g, nil)
+		granted := make(chan Claim)
+		go func() {
+			c, err := s.Claim(t.Context(), ClaimRequest{Key: "key", Token: NewToken(), Lease: lease, Deadline: deadline, Retention: keep})
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- c
+		}()
+		time.Sleep(10 * time.Second) // on its way
+		g.gate <- nil
+		l := (<-granted).Lease
+		if l.Left() != lease-10*time.Second || l.DeadlineLeft() != deadline-10*time.Second {
+			t.Errorf("left %v, deadline %v: the answer's way was not counted", l.Left(), l.DeadlineLeft())
+		}
+	})
+}
+
 func TestClaimingAgainRefreshesTheLease(t *testing.T) {
 	keeping(t, func(t *testing.T, s *Store, m *meddler) {
 		r := ClaimRequest{Key: "key", Token: NewToken(), Lease: lease, Deadline: deadline, Retention: keep}

@@ -298,6 +298,12 @@ func TestServersThatRefuseWrites(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("claim: %v, %v; want %q", c.Verdict, err, test.want)
 			}
+			if err := s.Probe(context.Background(), testKey(t)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("probe: %v; want %q", err, test.want)
+			}
+			if err := s.Ping(context.Background()); err != nil {
+				t.Errorf("ping: %v", err) // which is why a ping is no probe
+			}
 		})
 	}
 }

@@ -193,18 +193,25 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 		Deadline:  q.cfg.Forward.Timeout + claimSlack,
 		Retention: q.cfg.Dedup.Retention,
 	}
+	var held *dedup.Lease // of an earlier turn of this loop
 	for {
 		claim, err := q.store.Claim(work, req)
+		if claim.Lease != nil {
+			held = claim.Lease
+		}
 		if err != nil {
 			q.storeGate.close(err)
 			_ = q.storeGate.wait(hold)
 		}
 		if hold.Err() != nil {
-			q.abandon(work, m, req, claim, err)
+			q.abandon(work, m, req, held, err)
 			return claim, move{}, context.Cause(hold)
 		}
 		if err != nil {
 			continue
+		}
+		if claim.Lease == nil && held != nil {
+			held.Drop() // the record is somebody else's by now
 		}
 		mv := decideClaim(claim, q.rules)
 		if mv.step != stepPost || q.fresh(claim.Lease) {
@@ -271,7 +278,7 @@ func (q *queue) conclude(work, hold context.Context, m *message, claim dedup.Cla
 	case stepSucceed:
 		return over(q.recordSuccess(work, m, claim, res))
 	case stepRelease:
-		q.release(work, claim)
+		q.release(work, claim.Lease)
 		return again(0)
 	case stepBury:
 		return q.bury(work, hold, m, claim, mv.reason, &res)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,10 +49,10 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 	}
 	p := &Proxy{
 		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,
-		storeGate: newGate(newPart("store", log, m.storeUp), store.Ping),
-		broker:    &broker{config: reload}, publisher: newPublisher(&broker{config: reload}),
+		broker: &broker{config: reload}, publisher: newPublisher(&broker{config: reload}),
 		listening: make(chan string, 1),
 	}
+	p.storeGate = newGate(newPart("store", log, m.storeUp), p.probeStore())
 	for _, qc := range cfg.Queues {
 		q, err := p.newQueue(qc, m)
 		if err != nil {
@@ -60,6 +61,17 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 		p.queues = append(p.queues, q)
 	}
 	return p, nil
+}
+
+// probeStore asks the store whether it takes claims, under a key of this process alone.
+func (p *Proxy) probeStore() func(context.Context) error {
+	prefix, consumer := "rabbitonce", "probe"
+	if len(p.cfg.Queues) > 0 {
+		prefix, consumer = p.cfg.Queues[0].Dedup.Prefix, p.cfg.Queues[0].Dedup.Consumer
+	}
+	token := dedup.NewToken()
+	key := dedup.Key(prefix, consumer, dedup.ID{Source: "probe", Value: hex.EncodeToString(token[:])})
+	return func(ctx context.Context) error { return p.store.Probe(ctx, key) }
 }
 
 func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {

@@ -67,17 +67,17 @@ func (q *queue) recordSuccess(work context.Context, m *message, claim dedup.Clai
 }
 
 // release gives a claim back as it was found: nothing was sent under it.
-func (q *queue) release(work context.Context, claim dedup.Claim) {
-	if _, err := q.record(work, func(ctx context.Context) (dedup.Settlement, error) { return q.store.Release(ctx, claim.Lease) }); err != nil {
+func (q *queue) release(work context.Context, l *dedup.Lease) {
+	if _, err := q.record(work, func(ctx context.Context) (dedup.Settlement, error) { return q.store.Release(ctx, l) }); err != nil {
 		q.log.Warn("a claim could not be given back; its next attempt will be flagged as of unknown outcome", "error", err.Error())
 	}
 }
 
-// abandon gives back what a claim took that is no longer wanted. claimErr is the claim's error: its reply was lost, and it may have been granted.
-func (q *queue) abandon(work context.Context, m *message, req dedup.ClaimRequest, claim dedup.Claim, claimErr error) {
+// abandon gives back what a claim took that is no longer wanted: the lease held, if its reply came. claimErr is the claim's error: its reply was lost, and it may have been granted.
+func (q *queue) abandon(work context.Context, m *message, req dedup.ClaimRequest, held *dedup.Lease, claimErr error) {
 	switch {
-	case claim.Lease != nil:
-		q.release(work, claim)
+	case held != nil:
+		q.release(work, held)
 	case claimErr != nil:
 		_, err := tryWrite(work, func(ctx context.Context) (dedup.Settlement, error) { return q.store.Abandon(ctx, req) })
 		if err != nil {
