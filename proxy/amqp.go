@@ -55,6 +55,9 @@ func parseBrokerURL(raw string) ([]endpoint, error) {
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
 		authority, path = rest[:i], rest[i:]
 	}
+	if strings.Contains(path, "@") || strings.Contains(rest, "://") {
+		return nil, errURL // an unescaped / or ? in the password: what looks like the host is a part of it
+	}
 	user, hosts := "", authority
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		user, hosts = authority[:i+1], authority[i+1:]
@@ -119,7 +122,7 @@ func (b *broker) dialHost(ctx context.Context, cfg *Config, uri endpoint, purpos
 	var stop func() bool
 	conn, err := amqp.DialConfig(uri.String(), amqp.Config{
 		Heartbeat: heartbeat, Properties: properties,
-		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: uri.Username, Password: uri.Password}},
+		SASL: []amqp.Authentication{wordedAuth{&amqp.PlainAuth{Username: uri.Username, Password: uri.Password}, properties}},
 		Dial: func(network, addr string) (net.Conn, error) {
 			c, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addr)
 			if err != nil {
@@ -133,6 +136,20 @@ func (b *broker) dialHost(ctx context.Context, cfg *Config, uri endpoint, purpos
 		stop()
 	}
 	return conn, err
+}
+
+// wordedAuth makes the broker say why it refuses a login instead of closing the connection without a word: it does so for clients that announce it
+// (https://www.rabbitmq.com/docs/auth-notification). The library sets the announced capabilities itself, just before it asks for the response.
+type wordedAuth struct {
+	*amqp.PlainAuth
+	properties amqp.Table
+}
+
+func (a wordedAuth) Response() string {
+	if capabilities, ok := a.properties["capabilities"].(amqp.Table); ok {
+		capabilities["authentication_failure_close"] = true
+	}
+	return a.PlainAuth.Response()
 }
 
 // consuming returns the consumers' connection, dialling when there is none.

@@ -26,6 +26,8 @@ func TestParseBrokerURL(t *testing.T) {
 		"amqp://u:p#s@h":               nil,
 		"amqp://u:p/s@h":               nil,
 		"amqp://u:p?s@h":               nil,
+		"amqp://u:47/p@h/":             nil,
+		"amqp://u:p://s@h":             nil,
 		"amqp://u:p%s@h":               nil,
 		"amqp://h:port":                nil,
 		"amqp://u:p s@h":               nil,

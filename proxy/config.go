@@ -29,7 +29,7 @@ type Config struct {
 	// ShutdownGrace bounds the time between SIGTERM and exit.
 	ShutdownGrace time.Duration `env:"SHUTDOWN_GRACE, default=25s"`
 	// LogLevel is debug, info, warn or error.
-	LogLevel slog.Level `env:"LOG_LEVEL, default=info"`
+	LogLevel LogLevel `env:"LOG_LEVEL, default=info"`
 	// LogFormat is json or text.
 	LogFormat LogFormat `env:"LOG_FORMAT, default=json"`
 
@@ -104,6 +104,7 @@ func load(environ []string) (*Config, []string) {
 	}
 	if len(cfg.QueueNames) == 0 {
 		env.problem("QUEUES", "is required: the queues to consume, comma-separated")
+		loadQueue(env, cfg, "queue", "", vhost) // what is wrong for any queue is said now
 	}
 	if cfg.ShutdownGrace < time.Second {
 		env.problem("SHUTDOWN_GRACE", "%v is too short: at least 1s", cfg.ShutdownGrace)
@@ -132,6 +133,9 @@ func loadQueue(env *environment, cfg *Config, name, prefix, vhost string) QueueC
 	env.decode(&q)
 	env.add(q.Dedup.Validate())
 	env.add(q.Forward.Validate())
+	if len(q.Forward.Validate()) == 0 {
+		env.checkTarget(q.Forward, name)
+	}
 	env.add(q.validate())
 	if q.Dedup.Consumer == "" {
 		q.Dedup.Consumer = vhost + "/" + name
@@ -205,6 +209,16 @@ func (q *QueueConfig) validate() []error {
 	return problems
 }
 
+// checkTarget finds what can only be wrong once the queue's name is in FORWARD_URL.
+func (e *environment) checkTarget(cfg forward.Config, queue string) {
+	client, err := forward.New(cfg, queue)
+	if err != nil {
+		e.add([]error{err})
+		return
+	}
+	client.Close()
+}
+
 // checkConsumers refuses one consumer name for several queues: an ID that fans out to both would be done in one only.
 func (e *environment) checkConsumers(cfg *Config) {
 	seen := map[string]string{}
@@ -269,6 +283,20 @@ func (n *Names) EnvDecode(value string) error {
 	return nil
 }
 
+// LogLevel is debug, info, warn or error.
+type LogLevel slog.Level
+
+// EnvDecode implements envconfig's decoder.
+func (l *LogLevel) EnvDecode(value string) error {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, ok := levels[strings.ToLower(value)]
+	if !ok {
+		return fmt.Errorf("%q is not a log level: debug, info, warn or error", value)
+	}
+	*l = LogLevel(level)
+	return nil
+}
+
 // LogFormat is json or text.
 type LogFormat string
 
@@ -287,7 +315,7 @@ func processVariables() []variable { return variables(reflect.TypeFor[Config]())
 
 // LogHandler writes log lines to w as LOG_LEVEL and LOG_FORMAT say.
 func (c *Config) LogHandler(w io.Writer) slog.Handler {
-	options := &slog.HandlerOptions{Level: c.LogLevel}
+	options := &slog.HandlerOptions{Level: slog.Level(c.LogLevel)}
 	if c.LogFormat == "text" {
 		return slog.NewTextHandler(w, options)
 	}

@@ -61,7 +61,7 @@ func TestProblemsAreReportedTogether(t *testing.T) {
 		environ []string
 		want    []string
 	}{
-		"nothing set": {nil, []string{"RABBITMQ_URL: is required", "QUEUES: is required", "REDIS_URL: is required"}},
+		"nothing set": {nil, []string{"RABBITMQ_URL: is required", "QUEUES: is required", "REDIS_URL: is required", "FORWARD_URL is missing"}},
 		"three mistakes": {
 			four("FORWARD_TIMEOUT=30", "PREFETCH=many", "RETRY_BACKOFF=1s,x"),
 			[]string{`FORWARD_TIMEOUT: missing unit in duration "30": a duration needs a number and a unit`, `PREFETCH: "many" is not a whole number`, `RETRY_BACKOFF: invalid duration "x"`},
@@ -82,7 +82,8 @@ func TestProblemsAreReportedTogether(t *testing.T) {
 		"not for a queue":   {four("QUEUE_ORDERS_REDIS_URL=redis://x"), []string{"QUEUE_ORDERS_REDIS_URL: REDIS_URL holds for the whole process"}},
 		"value and file":    {four("REDIS_URL_FILE=/x"), []string{"REDIS_URL: is set, and so is REDIS_URL_FILE"}},
 		"file missing":      {four("REDIS_PASSWORD_FILE=/does/not/exist"), []string{"REDIS_PASSWORD_FILE: read file"}},
-		"log level":         {four("LOG_LEVEL=loud", "LOG_FORMAT=xml"), []string{"LOG_LEVEL: ", "LOG_FORMAT: "}},
+		"log level":         {four("LOG_LEVEL=loud", "LOG_FORMAT=xml"), []string{`LOG_LEVEL: "loud" is not a log level`, `LOG_FORMAT: "xml" is not`}},
+		"dots":              {four("QUEUES=..", "FORWARD_URL=http://h/{queue}"), []string{"FORWARD_URL has a path segment . or .."}},
 		"grace":             {four("SHUTDOWN_GRACE=1ms"), []string{"SHUTDOWN_GRACE: 1ms is too short"}},
 	}
 	for name, tt := range tests {
