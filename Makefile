@@ -17,7 +17,7 @@ GO_FILES = $$(find . -name '*.go' -not -path './.*/*')
 # The packages whose tests are quick.
 UNIT = $$(go list ./... | grep -v /internal/)
 
-.PHONY: help demo test check build lint format fuzz clean
+.PHONY: help demo test check model build lint format fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: ## all tests, against real servers that they start themselves, with the ra
 
 check: lint ## the quick loop: format, vet, lint, unit tests
 	go test -short $(UNIT)
+
+model: ## check the model of the claim protocol (docs/model) with spin, under two minutes
+	@.ci/model
 
 build: ## a static binary, ./rabbitonce
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o rabbitonce .

@@ -1,24 +1,29 @@
 /*
  * What must hold. A violation prints the property's name when its trace is replayed. All are checked together, or one
- * alone (ONLY=number), so that a variant shows the property that it breaks and not another that breaks sooner.
+ * alone (-DONLY=name), so that a variant shows the property that it breaks and not another that breaks sooner.
+ *
+ *   no_loss          a delivery leaves its queue only after an answer "done" or its letter
+ *   one_at_a_time    the service never works on two requests at once
+ *   after_success    no POST after a recorded success
+ *   claim_after_ack  no claim granted after an acked success
+ *   flagged          no unflagged POST after one whose outcome is not recorded as known
+ *   second_unknown   deadletter: no POST after one whose outcome is not recorded as known, unless an operator opened the record
+ *   letter_final     no POST between a letter and the ack of its delivery, unless the letter was put back
+ *   not_blamed       a lost reply alone makes no outcome unknown
+ *   settles          once faults end every delivery is settled, and the work is done or its letter is there
+ *   enough_dead_ids  of the model itself: its bound was not met
  */
-#define no_loss 1         /* a delivery leaves its queue only after an answer "done" or its letter */
-#define one_at_a_time 2   /* the service never works on two requests at once */
-#define after_success 3   /* no POST after a recorded success */
-#define claim_after_ack 4 /* no claim granted after an acked success */
-#define flagged 5         /* no unflagged POST after one whose outcome is not known */
-#define second_unknown 6  /* deadletter: no POST after one whose outcome is not known, unless an operator opened the record */
-#define letter_final 7    /* no POST between a letter and the ack of its delivery, unless the letter was put back */
-#define not_blamed 8      /* a lost reply alone makes no outcome unknown */
-#define settles 9         /* once faults end every delivery is settled, its work done or its letter there */
-#define enough_dead_ids 10 /* of the model itself: no bound was met */
+mtype = { everything, no_loss, one_at_a_time, after_success, claim_after_ack, flagged, second_unknown, letter_final, not_blamed,
+          settles, enough_dead_ids };
 
 #ifndef ONLY
-#define ONLY 0
+#define ONLY everything
 #endif
 #define HOLDS(name, condition) \
   if \
-  :: (ONLY == 0 || ONLY == name) && !(condition) -> printf("VIOLATED " #name "\n"); assert(false) \
+  :: (ONLY == everything || ONLY == name) && !(condition) -> \
+     printf("VIOLATED "); printf(#name); printf("\n"); \
+     assert(false) \
   :: else \
   fi
 

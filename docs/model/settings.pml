@@ -61,7 +61,10 @@
  *   NO_LEASE_CHECK      one_at_a_time      no look at the lease right before the POST
  *   NO_DEADLINE         one_at_a_time      takeover when the lease is over, without waiting for the request's deadline
  *   FREE_REDRIVE        after_success,     redrive deletes the record, whatever it is
- *                       second_unknown
+ *                       second_unknown,
+ *                       one_at_a_time
+ *   ACK_BEFORE_LETTER   no_loss            the delivery of a dead message is acked before its letter is published
+ *   NO_TAKEOVER         settles            nobody takes over a lease that ran out
  * Limits, which the protocol has and docs/protocol.md names:
  *   STRICT_SUCCESS      after_success      in its strictest reading
  *   HASTY_REDRIVE       one_at_a_time      a letter is put back while the service is at work on its last request

@@ -6,7 +6,7 @@ mtype = { undo_none, undo_delete, undo_restore };
 mtype = { claimed, found_done, found_dead, busy, applied, not_ours };                        /* answers of the store */
 mtype = { failed, deferred, unknown };                                                       /* why a message waits */
 mtype = { nothing, op_claim, op_wait, op_bury, op_release };                                 /* requests on the wire */
-mtype = { idle, claiming, posting_next, posting, succeeding, retrying, burying, publishing, /* where a replica is */
+mtype = { idle, claiming, about_to_post, posting, succeeding, retrying, burying, publishing, /* where a replica is */
           acking, acking_letter, clearing, releasing };
 
 /* The record. Time is a flag: over says that nothing more has to be waited for, the lease and the deadline of a
@@ -45,9 +45,14 @@ typedef Replica {
   byte dead_id;
   bit keep;      /* the dead record stays after the ack */
   bit paid;      /* the delivery was acked before the success was recorded */
+#ifdef LETTER_FIRST
+  bit unburied;  /* the letter goes first, "dead" is still to be written */
+#endif
   bit early      /* ghost: no success was recorded when the claim was granted */
 }
 Replica r[REPLICAS];
+#define my r[me]
+#define DELIVERY delivery[my.mine]
 
 byte work; /* the token of the request that the service works on, 0: none. One is enough: a second is a violation */
 
@@ -72,7 +77,7 @@ byte open_since;   /* the same, since an operator last opened the record */
 bit published[DEAD_IDS], closed[DEAD_IDS]; /* a letter was published; its delivery was acked, or it was opened */
 
 hidden mtype verdict; /* the latest answer of the store; lives within one step */
-hidden byte i;
+hidden byte i, hand, mark; /* so do these */
 
 /* Names are recycled: one that nobody remembers is as good as one that never was. */
 #if REPLICAS == 3
@@ -82,31 +87,12 @@ hidden byte i;
 #endif
 #if SLOTS == 3
 #define ANY_HEADER(x) (delivery[0].header == x || delivery[1].header == x || delivery[2].header == x)
+#define ANY_AT(x) (delivery[0].at == x || delivery[1].at == x || delivery[2].at == x)
 #define ALL_GONE (delivery[0].at == gone && delivery[1].at == gone && delivery[2].at == gone)
 #else
 #define ANY_HEADER(x) (delivery[0].header == x || delivery[1].header == x)
+#define ANY_AT(x) (delivery[0].at == x || delivery[1].at == x)
 #define ALL_GONE (delivery[0].at == gone && delivery[1].at == gone)
 #endif
 #define TOKEN_USED(x) (rec.token == x || previous.token == x || work == x || wire.token == x || ANY(token, x))
 #define DEAD_ID_USED(x) (rec.dead_id == x || previous.dead_id == x || wire.dead_id == x || letter[x] || ANY(dead_id, x) || ANY_HEADER(x))
-
-inline new_token(where) {
-  i = 1;
-  do
-  :: TOKEN_USED(i) -> i++
-  :: else -> break
-  od;
-  where = i
-}
-
-inline new_dead_id(where) {
-  i = 1;
-  do
-  :: i < DEAD_IDS && DEAD_ID_USED(i) -> i++
-  :: else -> break
-  od;
-  HOLDS(enough_dead_ids, i < DEAD_IDS);
-  where = i;
-  published[i] = 0;
-  closed[i] = 0
-}

@@ -10,43 +10,56 @@ inline clear_record(x) {
   x.state = absent; x.token = 0; x.over = 0; x.ever = 0; x.attempts = 0; x.unknowns = 0; x.dead_id = 0; x.undo = undo_none
 }
 
-inline claim_as(tok, un) {
-  rec.state = processing; rec.token = tok; rec.over = 0; rec.dead_id = 0; rec.undo = un; verdict = claimed
+inline claim_as(whose, back) {
+  rec.state = processing; rec.token = whose; rec.over = 0; rec.dead_id = 0; rec.undo = back; verdict = claimed
 }
 
-inline take(tok) { /* a record that was there: a release restores it */
+inline take(whose) { /* a record that was there: a release restores it */
   copy_record(previous, rec);
   previous.undo = undo_none;
   rec.attempts++;
-  claim_as(tok, undo_restore)
+  claim_as(whose, undo_restore)
 }
 
 #ifdef NO_TOKEN
-#define OWN(tok) false
+#define OWN(whose) false
 #else
-#define OWN(tok) (rec.token == tok)
+#define OWN(whose) (rec.token == whose)
+#endif
+
+#define IS_DEAD_TO(header) (rec.state == dead && (header == 0 || rec.dead_id != header))
+
+/* The lease and the deadline of a processing record can pass: the service has ended what was asked of it before the
+ * deadline (FORWARD_TIMEOUT is longer than its own limit). */
+#if defined(NO_TAKEOVER)
+#define MAY_RUN_OUT false
+#elif defined(NO_DEADLINE)
+#define MAY_RUN_OUT (rec.state == processing && !rec.over)
+#else
+#define MAY_RUN_OUT (rec.state == processing && !rec.over && work != rec.token)
 #endif
 
 /* Busy and waiting change nothing, so a copy that polls is a copy that waits until the answer would be another. */
-#define ANSWERS(tok) (rec.state == absent || rec.state == done || rec.state == dead || rec.over || (rec.state == processing && OWN(tok)))
+#define ANSWERS(whose) \
+  (rec.state == absent || rec.state == done || rec.state == dead || rec.over || (rec.state == processing && OWN(whose)))
 
-inline store_claim(tok, head) {
+inline store_claim(whose, brought) {
   if
   :: rec.state == absent ->
      rec.attempts = 1; rec.unknowns = 0; rec.ever = 0;
-     claim_as(tok, undo_delete)
-  :: rec.state == processing && OWN(tok) -> rec.over = 0; verdict = claimed
+     claim_as(whose, undo_delete)
+  :: rec.state == processing && OWN(whose) -> rec.over = 0; verdict = claimed
   :: rec.state == done -> verdict = found_done
-  :: rec.state == dead && (head == 0 || rec.dead_id != head) -> verdict = found_dead
-  :: rec.state == dead && head != 0 && rec.dead_id == head ->
-     closed[head] = 1;
+  :: IS_DEAD_TO(brought) -> verdict = found_dead
+  :: rec.state == dead && !IS_DEAD_TO(brought) -> /* opened */
+     closed[brought] = 1;
      open_since = 0;
-     take(tok);
+     take(whose);
      rec.attempts = 1; rec.unknowns = 0
-  :: rec.state == processing && !OWN(tok) && rec.over ->
-     take(tok);
+  :: rec.state == processing && !OWN(whose) && rec.over ->
+     take(whose);
      rec.unknowns++; rec.ever = 1
-  :: rec.state == waiting && rec.over -> take(tok)
+  :: rec.state == waiting && rec.over -> take(whose)
   :: else -> verdict = busy
   fi;
   if
@@ -56,9 +69,9 @@ inline store_claim(tok, head) {
 }
 
 #ifdef NO_CAS
-#define HOLDER(tok) (rec.state == processing)
+#define HOLDER(whose) (rec.state == processing)
 #else
-#define HOLDER(tok) (rec.state == processing && rec.token == tok)
+#define HOLDER(whose) (rec.state == processing && rec.token == whose)
 #endif
 
 inline forget_undo() { rec.undo = undo_none; clear_record(previous) }
@@ -83,36 +96,36 @@ inline forget_unknown() {
 #endif
 }
 
-inline store_wait(tok, cls) {
+inline store_wait(whose, why) {
   if
-  :: HOLDER(tok) ->
+  :: HOLDER(whose) ->
      verdict = applied;
-     rec.state = waiting; rec.token = tok; rec.over = 0;
+     rec.state = waiting; rec.token = whose; rec.over = 0;
      forget_undo();
      if
-     :: cls == unknown -> rec.unknowns++; rec.ever = 1
-     :: cls == deferred -> rec.attempts--; forget_unknown(); outcome_known()
+     :: why == unknown -> rec.unknowns++; rec.ever = 1
+     :: why == deferred -> rec.attempts--; forget_unknown(); outcome_known()
      :: else -> forget_unknown(); outcome_known()
      fi
   :: else -> refuse()
   fi
 }
 
-inline store_bury(tok, d, unsure, kn) {
+inline store_bury(whose, name, unsure, sure) {
   if
-  :: HOLDER(tok) ->
+  :: HOLDER(whose) ->
      verdict = applied;
-     rec.state = dead; rec.token = 0; rec.over = 0; rec.dead_id = d;
+     rec.state = dead; rec.token = 0; rec.over = 0; rec.dead_id = name;
      forget_undo();
      if :: unsure -> rec.unknowns++; rec.ever = 1 :: else fi;
-     if :: kn -> outcome_known() :: else fi
+     if :: sure -> outcome_known() :: else fi
   :: else -> refuse()
   fi
 }
 
-inline store_release(tok) {
+inline store_release(whose) {
   if
-  :: HOLDER(tok) && rec.undo == undo_restore ->
+  :: HOLDER(whose) && rec.undo == undo_restore ->
      verdict = applied;
 #ifdef RELEASE_DELETES
      clear_record(rec);
@@ -120,7 +133,7 @@ inline store_release(tok) {
      copy_record(rec, previous);
 #endif
      clear_record(previous)
-  :: HOLDER(tok) && rec.undo == undo_delete -> verdict = applied; clear_record(rec)
+  :: HOLDER(whose) && rec.undo == undo_delete -> verdict = applied; clear_record(rec)
   :: else -> refuse()
   fi
 }
@@ -132,9 +145,9 @@ inline store_succeed() {
   recorded = 1
 }
 
-inline store_undead(d) {
+inline store_undead(name) {
   if
-  :: rec.state == dead && !rec.ever && rec.dead_id == d -> clear_record(rec)
+  :: rec.state == dead && !rec.ever && rec.dead_id == name -> clear_record(rec)
   :: else
   fi
 }
