@@ -20,6 +20,11 @@ type Config struct {
 	// with it: one replica, for trying it out). Default redis.
 	Store string `env:"DEDUP_STORE, default=redis"`
 
+	// OnStoreDown is what happens while the store does not answer: wait, or
+	// forward (requests without a claim, flagged as of unknown outcome).
+	// Default wait.
+	OnStoreDown StoreDownPolicy `env:"DEDUP_ON_STORE_DOWN, default=wait"`
+
 	// RedisURL is redis://, rediss:// (TLS) or unix://, with an optional
 	// user, password and database number. Required unless Store is memory.
 	RedisURL Secret `env:"REDIS_URL"`
@@ -35,17 +40,21 @@ type Config struct {
 // Validate returns every problem. Each text begins with the variable's name
 // and shows no secret.
 func (c *Config) Validate() []error {
+	var problems []error
+	if !c.OnStoreDown.known() {
+		problems = append(problems, fmt.Errorf("DEDUP_ON_STORE_DOWN: %q is no policy; use wait or forward", string(c.OnStoreDown)))
+	}
 	switch c.Store {
 	case StoreMemory:
-		return nil
+		return problems
 	case StoreRedis:
 	default:
-		return []error{fmt.Errorf("DEDUP_STORE: %q is not a store; use redis or memory", c.Store)}
+		return append(problems, fmt.Errorf("DEDUP_STORE: %q is not a store; use redis or memory", c.Store))
 	}
 	if err := checkRedisURL(c.RedisURL.Reveal()); err != nil {
-		return []error{fmt.Errorf("REDIS_URL: %w", err)}
+		problems = append(problems, fmt.Errorf("REDIS_URL: %w", err))
 	}
-	return nil
+	return problems
 }
 
 // checkRedisURL names what is wrong without showing any part of the URL: a
@@ -83,6 +92,10 @@ type QueueConfig struct {
 	// Prefix begins every key. Two brokers on one Redis need two prefixes.
 	// Default rabbitonce.
 	Prefix string `env:"DEDUP_PREFIX, default=rabbitonce"`
+
+	// Mode is enforce, or observe: every message is forwarded, and what would
+	// have been skipped is counted. Default enforce.
+	Mode Mode `env:"DEDUP_MODE, default=enforce"`
 
 	// Consumer is the second half of an ID's identity: one message ID in two
 	// queues is two pieces of work. Empty: {vhost}/{queue}, filled in by the
@@ -131,6 +144,9 @@ func (c *QueueConfig) Validate() []error {
 	}
 	for _, problem := range c.IDFrom.problems {
 		add("DEDUP_ID_FROM: %s", problem)
+	}
+	if !c.Mode.known() {
+		add("DEDUP_MODE: %q is no mode; use enforce or observe", string(c.Mode))
 	}
 	if !c.OnMissingID.known() {
 		add("DEDUP_ON_MISSING_ID: %q is no policy; use deadletter, hash or forward", string(c.OnMissingID))

@@ -27,3 +27,25 @@ const (
 func (p ConflictPolicy) known() bool {
 	return p == ConflictDeadletter || p == ConflictDuplicate
 }
+
+// Mode says whether verdicts count.
+type Mode string
+
+// The values of DEDUP_MODE.
+const (
+	ModeEnforce Mode = "enforce"
+	ModeObserve Mode = "observe" // every message is forwarded, verdicts are counted
+)
+
+func (m Mode) known() bool { return m == ModeEnforce || m == ModeObserve }
+
+// StoreDownPolicy is what happens while the store does not answer.
+type StoreDownPolicy string
+
+// The values of DEDUP_ON_STORE_DOWN.
+const (
+	StoreDownWait    StoreDownPolicy = "wait"    // no claim, no request
+	StoreDownForward StoreDownPolicy = "forward" // requests without a claim, flagged
+)
+
+func (p StoreDownPolicy) known() bool { return p == StoreDownWait || p == StoreDownForward }

@@ -16,7 +16,8 @@ type message struct {
 	key         string // of its record; "" when it has no ID and is forwarded without a claim
 	fingerprint dedup.Fingerprint
 	received    time.Time
-	met         bool // it was counted as a copy, or was claimed: it is counted as a copy once at most
+	unclaimed   dedup.Record // counts of the attempts made without a claim, which no store keeps
+	met         bool         // it was counted as a copy, or was claimed: it is counted as a copy once at most
 }
 
 // Headers of dead letters.

@@ -31,17 +31,20 @@ func (f fate) String() string {
 type duplicate uint8
 
 const (
-	duplicateDone    duplicate = iota // done before
-	duplicateBusy                     // being worked on
-	duplicateWaiting                  // waiting for its next attempt
-	duplicateDead                     // dead-lettered before
+	duplicateDone     duplicate = iota // done before
+	duplicateBusy                      // being worked on
+	duplicateWaiting                   // waiting for its next attempt
+	duplicateDead                      // dead-lettered before
+	duplicateConflict                  // same ID, other payload
 )
 
 func duplicates() []duplicate {
-	return []duplicate{duplicateDone, duplicateBusy, duplicateWaiting, duplicateDead}
+	return []duplicate{duplicateDone, duplicateBusy, duplicateWaiting, duplicateDead, duplicateConflict}
 }
 
-func (d duplicate) String() string { return [...]string{"done", "busy", "waiting", "dead"}[d] }
+func (d duplicate) String() string {
+	return [...]string{"done", "busy", "waiting", "dead", "conflict"}[d]
+}
 
 // ending is a fate and what remains to be done for it.
 type ending struct {
@@ -52,6 +55,8 @@ type ending struct {
 const (
 	// claimSlack is how much later than FORWARD_TIMEOUT after the claim a request may end: the time from claim to POST.
 	claimSlack = time.Second
+	// clockSlack is how much later than here a deadline may be for the store; a claim that comes too early is told to wait for the rest.
+	clockSlack = 5 * time.Millisecond
 	// pollFirst and pollLast bound the pauses of a copy that asks for a message that somebody else has.
 	pollFirst = 50 * time.Millisecond
 	pollLast  = time.Second
@@ -116,6 +121,9 @@ func again(pause time.Duration) turn { return turn{pause: pause} }
 
 // turn claims the message and acts on the verdict. Copies in this process take turns; a POST needs a worker slot.
 func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) turn {
+	if m.key == "" {
+		return q.unclaimedTurn(work, hold, m)
+	}
 	if _, err := q.copies.enter(hold, m.key); err != nil {
 		return over(ending{fate: fateReturned})
 	}
@@ -127,8 +135,14 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	defer slot.free()
 
 	claim, mv, err := q.claim(work, hold, m)
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnclaimed):
+		return q.unclaimedAttempt(work, hold, m, &slot)
+	case err != nil:
 		return over(ending{fate: fateReturned})
+	case mv.step != stepPost && q.cfg.Dedup.Mode == dedup.ModeObserve:
+		q.observe(work, m, claim)
+		return q.unclaimedAttempt(work, hold, m, &slot)
 	}
 	switch mv.step {
 	case stepPost:
@@ -141,6 +155,7 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 		return over(ending{fate: fateDuplicate})
 	case stepRefuse:
 		slot.free()
+		q.metrics.duplicates[duplicateConflict].Inc()
 		return q.publishLetter(hold, m, obituary{reason: mv.reason, attempts: claim.Record.Attempts})
 	case stepPublish:
 		slot.free()
@@ -182,7 +197,7 @@ func (s *heldSlot) free() {
 	}
 }
 
-// claim claims the message and decides what follows. It asks until the store answers, always with the same token, so that a
+// claim claims the message and decides what follows. While the store is down and nothing waits for it, the error is errUnclaimed. Otherwise it asks until the store answers, always with the same token, so that a
 // claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is claimed again. The
 // error means that hold ended first; what was claimed by then is given back.
 func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move, error) {
@@ -193,6 +208,9 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 		Deadline:  q.cfg.Forward.Timeout + claimSlack,
 		Retention: q.cfg.Dedup.Retention,
 	}
+	if q.needsNoStore() && !q.storeGate.isOpen() {
+		return dedup.Claim{}, move{}, errUnclaimed
+	}
 	var held *dedup.Lease // of an earlier turn of this loop
 	for {
 		claim, err := q.store.Claim(work, req)
@@ -201,6 +219,9 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 		}
 		if err != nil {
 			q.storeGate.close(err)
+			if q.needsNoStore() && hold.Err() == nil {
+				return claim, move{}, errUnclaimed
+			}
 			_ = q.storeGate.wait(hold)
 		}
 		if hold.Err() != nil {
@@ -269,9 +290,7 @@ func (q *queue) send(ctx context.Context, r *forward.Request) forward.Result {
 
 // conclude writes the outcome of a POST down and says what becomes of the delivery.
 func (q *queue) conclude(work, hold context.Context, m *message, claim dedup.Claim, res forward.Result) turn {
-	if res.DroppedHeaders > 0 {
-		q.log.Warn("headers of the message did not fit into the request and were left out, the largest first", "id", m.logID(), "left_out", res.DroppedHeaders)
-	}
+	q.noteDropped(m, res)
 	mv := decideOutcome(res, claim.Record, claim.Now.Sub(claim.Record.FirstClaimed), q.rules)
 	q.logOutcome(m, claim, res, mv)
 	switch mv.step {
@@ -296,7 +315,8 @@ func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv mo
 		return t
 	}
 	if mv.class == dedup.WaitUnknown {
-		pause = max(pause, claim.Lease.DeadlineLeft()) // the service may be at work until then
+		// The service may be at work until then. The store's deadline is later than ours by the time the claim took to get there.
+		pause = max(pause, claim.Lease.DeadlineLeft()+clockSlack)
 	}
 	return again(pause)
 }
@@ -314,6 +334,12 @@ func (q *queue) notApplied(result dedup.Settlement, err error) (turn, bool) {
 		return again(0), true
 	}
 	return turn{}, false
+}
+
+func (q *queue) noteDropped(m *message, res forward.Result) {
+	if res.DroppedHeaders > 0 {
+		q.log.Warn("headers of the message did not fit into the request and were left out, the largest first", "id", m.logID(), "left_out", res.DroppedHeaders)
+	}
 }
 
 // logOutcome writes what a person should see: an outcome that is unknown, a failed attempt at debug.

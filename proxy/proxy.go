@@ -88,11 +88,13 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		storeGate:   p.storeGate,
 		sessionPart: newPart("consumer", log, m.sessionUp.WithLabelValues(cfg.Name)),
 		letters:     newQuietPart("dead letters", log, m.lettersUp.WithLabelValues(cfg.Name)),
+		storeDown:   p.cfg.Dedup.OnStoreDown,
+		late:        make(chan struct{}, lateSuccesses),
 		copies:      newCopies(),
 		slots:       make(chan struct{}, cfg.Forward.Concurrency),
 	}
 	m.paused(cfg.Name, "service", func() bool { return !q.serviceGate.isOpen() })
-	m.paused(cfg.Name, "store", func() bool { return !q.storeGate.isOpen() })
+	m.paused(cfg.Name, "store", func() bool { return !q.needsNoStore() && !q.storeGate.isOpen() })
 	m.paused(cfg.Name, "broker", func() bool { return !q.sessionPart.status().Up })
 	return q, nil
 }

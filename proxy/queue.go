@@ -33,6 +33,9 @@ type queue struct {
 	sessionPart *part // the consumer
 	letters     *part // publishing of dead letters
 
+	storeDown dedup.StoreDownPolicy
+	late      chan struct{} // one token a success that waits to be recorded without a claim
+
 	copies   *copies
 	slots    chan struct{} // one token a worker slot taken: POSTs at once
 	handlers sync.WaitGroup
@@ -45,7 +48,7 @@ func (q *queue) run(work, hold context.Context) {
 	defer q.handlers.Wait()
 	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
 	for {
-		if q.serviceGate.wait(hold) != nil || q.storeGate.wait(hold) != nil {
+		if q.serviceGate.wait(hold) != nil || q.waitForStore(hold) != nil {
 			return
 		}
 		c, err := q.broker.consume(hold, q.cfg.Name, q.cfg.Prefetch)
@@ -126,7 +129,7 @@ func (q *queue) takeSlot(hold context.Context) error {
 		if err := q.serviceGate.wait(hold); err != nil {
 			return err
 		}
-		if err := q.storeGate.wait(hold); err != nil {
+		if err := q.waitForStore(hold); err != nil {
 			return err
 		}
 		select {
@@ -134,11 +137,23 @@ func (q *queue) takeSlot(hold context.Context) error {
 		case <-hold.Done():
 			return context.Cause(hold)
 		}
-		if q.serviceGate.isOpen() && q.storeGate.isOpen() && hold.Err() == nil {
+		if q.serviceGate.isOpen() && (q.needsNoStore() || q.storeGate.isOpen()) && hold.Err() == nil {
 			return nil
 		}
 		q.giveSlot()
 	}
+}
+
+// needsNoStore tells whether the queue goes on while the store is down.
+func (q *queue) needsNoStore() bool {
+	return q.storeDown == dedup.StoreDownForward || q.cfg.Dedup.Mode == dedup.ModeObserve
+}
+
+func (q *queue) waitForStore(hold context.Context) error {
+	if q.needsNoStore() {
+		return nil
+	}
+	return q.storeGate.wait(hold)
 }
 
 func (q *queue) giveSlot() { <-q.slots }
