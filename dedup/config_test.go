@@ -24,7 +24,7 @@ func load[T any](t *testing.T, env map[string]string) T {
 }
 
 func TestConfigDefaults(t *testing.T) {
-	if diff := cmp.Diff(Config{Store: StoreRedis}, load[Config](t, nil)); diff != "" {
+	if diff := cmp.Diff(Config{Store: StoreRedis, OnStoreDown: StoreDownWait}, load[Config](t, nil)); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
 	}
 	cfg := load[QueueConfig](t, nil)

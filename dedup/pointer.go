@@ -29,7 +29,7 @@ func parsePointer(text string) (pointer, error) {
 // find returns the string or number at the pointer. A number comes back
 // exactly as it is written in the body: 9007199254740993 stays itself, and 1
 // is not 1.0. Everything without one certain text is missing: null, booleans,
-// objects, arrays, invalid JSON or UTF-8, a key that stands twice on the path,
+// objects, arrays, zero, invalid JSON or UTF-8, a key that stands twice on the path,
 // and a string with half a surrogate pair, which has no UTF-8 form.
 func (p pointer) find(body []byte) (string, bool) {
 	if !utf8.Valid(body) || !json.Valid(body) {
@@ -52,9 +52,17 @@ func (p pointer) find(body []byte) (string, bool) {
 	case c == '"':
 		return unquote(value[:valueEnd(value)])
 	case c == '-' || '0' <= c && c <= '9':
-		return string(value[:valueEnd(value)]), true
+		number := string(value[:valueEnd(value)])
+		return number, !isZero(number)
 	}
 	return "", false
+}
+
+// isZero tells a number that is zero however it is written: the value of a field that nobody set. As an ID it would make one message of
+// many; where zero really is one, it has to be sent as text.
+func isZero(number string) bool {
+	digits, _, _ := strings.Cut(strings.ToLower(number), "e")
+	return strings.Trim(digits, "-0.") == ""
 }
 
 // The functions below walk JSON that json.Valid has accepted; none of them

@@ -135,3 +135,23 @@ func lookUp(body []byte, p pointer) (string, bool) {
 	err := json.Unmarshal(raw, &number)
 	return number.String(), err == nil
 }
+
+func TestZeroIsNoID(t *testing.T) {
+	for number, want := range map[string]bool{
+		"0": true, "-0": true, "0.0": true, "0e5": true, "0.00E+3": true, "1": false, "10": false, "0.1": false, "-7": false, "1e-5": false,
+	} {
+		if got := isZero(number); got != want {
+			t.Errorf("%s: %v", number, got)
+		}
+		id, ok := ParseSources("json:/id").Identify(Envelope{Body: []byte(`{"id": ` + number + `}`)})
+		if ok == want {
+			t.Errorf("%s is the ID %q, %v", number, id.Value, ok)
+		}
+	}
+	if id, ok := ParseSources("header:x").Identify(Envelope{Headers: map[string]any{"x": int64(0)}}); ok {
+		t.Errorf("the header 0 is the ID %q", id.Value)
+	}
+	if id, ok := ParseSources("header:x").Identify(Envelope{Headers: map[string]any{"x": "0"}}); !ok || id.Value != "0" {
+		t.Errorf("the text 0 is %q, %v", id.Value, ok)
+	}
+}

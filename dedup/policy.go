@@ -37,7 +37,8 @@ const (
 	ModeObserve Mode = "observe" // every message is forwarded, verdicts are counted
 )
 
-func (m Mode) known() bool { return m == ModeEnforce || m == ModeObserve }
+// known also takes the zero value, which enforces.
+func (m Mode) known() bool { return m == "" || m == ModeEnforce || m == ModeObserve }
 
 // StoreDownPolicy is what happens while the store does not answer.
 type StoreDownPolicy string
@@ -48,4 +49,7 @@ const (
 	StoreDownForward StoreDownPolicy = "forward" // requests without a claim, flagged
 )
 
-func (p StoreDownPolicy) known() bool { return p == StoreDownWait || p == StoreDownForward }
+// known also takes the zero value, which waits.
+func (p StoreDownPolicy) known() bool {
+	return p == "" || p == StoreDownWait || p == StoreDownForward
+}

@@ -125,33 +125,39 @@ func blank(value string) bool {
 }
 
 // headerText renders a header's value as an ID. Only strings and integers
-// have one text that every publisher would agree on.
+// have one text that every publisher would agree on. The integer 0 counts as
+// missing, see isZero.
 func headerText(value any) (string, bool) {
+	text, isNumber, ok := headerScalar(value)
+	return text, ok && !(isNumber && isZero(text))
+}
+
+func headerScalar(value any) (text string, isNumber, ok bool) {
 	switch v := value.(type) {
 	case string:
-		return v, true
+		return v, false, true
 	case []byte:
-		return string(v), true
+		return string(v), false, true
 	case int8:
-		return strconv.FormatInt(int64(v), 10), true
+		return strconv.FormatInt(int64(v), 10), true, true
 	case int16:
-		return strconv.FormatInt(int64(v), 10), true
+		return strconv.FormatInt(int64(v), 10), true, true
 	case int32:
-		return strconv.FormatInt(int64(v), 10), true
+		return strconv.FormatInt(int64(v), 10), true, true
 	case int64:
-		return strconv.FormatInt(v, 10), true
+		return strconv.FormatInt(v, 10), true, true
 	case int:
-		return strconv.Itoa(v), true
+		return strconv.Itoa(v), true, true
 	case uint8:
-		return strconv.FormatUint(uint64(v), 10), true
+		return strconv.FormatUint(uint64(v), 10), true, true
 	case uint16:
-		return strconv.FormatUint(uint64(v), 10), true
+		return strconv.FormatUint(uint64(v), 10), true, true
 	case uint32:
-		return strconv.FormatUint(uint64(v), 10), true
+		return strconv.FormatUint(uint64(v), 10), true, true
 	case uint64:
-		return strconv.FormatUint(v, 10), true
+		return strconv.FormatUint(v, 10), true, true
 	}
-	return "", false
+	return "", false, false
 }
 
 // HashID identifies a message by its content. Its source is "hash".

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -122,14 +123,20 @@ func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dr
 	return s.header, addForeign(&s, r)
 }
 
+// digestPrefix begins the key of an ID that is too long to be sent.
+const digestPrefix = "sha256:"
+
 // idempotencyKey makes an ID a legal header value of bounded length. An ID that is
 // too long is replaced by its digest: as unique, and short enough for a service to
 // store.
 func idempotencyKey(id string) string {
 	key := encodeValue(id)
+	if rest, ok := strings.CutPrefix(key, digestPrefix); ok {
+		key = "sha256%3A" + rest // so that no ID reads as another's digest
+	}
 	if len(key) <= maxKey {
 		return key
 	}
 	sum := sha256.Sum256([]byte(id))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digestPrefix + hex.EncodeToString(sum[:])
 }
