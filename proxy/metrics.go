@@ -13,6 +13,7 @@ type metrics struct {
 	deliveries  *prometheus.CounterVec
 	duplicates  *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
+	missingID   *prometheus.CounterVec
 	unrecorded  *prometheus.CounterVec
 	requests    *prometheus.HistogramVec
 	endToEnd    *prometheus.HistogramVec
@@ -31,6 +32,7 @@ type queueMetrics struct {
 	duplicates  map[duplicate]prometheus.Counter
 	deadLetters map[dedup.Reason]prometheus.Counter
 	requests    map[forward.Outcome]prometheus.Observer
+	missingID   prometheus.Counter
 	unrecorded  prometheus.Counter
 	endToEnd    prometheus.Observer
 	inFlight    prometheus.Gauge
@@ -62,6 +64,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		deliveries:  counter("deliveries_total", "Deliveries that ended here, by how they ended.", "queue", "outcome"),
 		duplicates:  counter("duplicates_total", "Times a copy met its message, by the state the message was in.", "queue", "kind"),
 		deadLetters: counter("dead_letters_total", "Dead letters that the broker confirmed, by reason.", "queue", "reason"),
+		missingID:   counter("missing_id_total", "Deliveries without an ID where DEDUP_ID_FROM looks, whatever became of them.", "queue"),
 		unrecorded:  counter("unrecorded_total", "Successes that were acknowledged before they could be recorded.", "queue"),
 		requests:    histogram("request_seconds", "Time of a request to the service, by its outcome.", "queue", "outcome"),
 		endToEnd:    histogram("end_to_end_seconds", "Time from a delivery's arrival to its recorded success.", "queue"),
@@ -78,7 +81,7 @@ func (m *metrics) queue(name string) *queueMetrics {
 	q := &queueMetrics{
 		fates: map[fate]prometheus.Counter{}, duplicates: map[duplicate]prometheus.Counter{},
 		deadLetters: map[dedup.Reason]prometheus.Counter{}, requests: map[forward.Outcome]prometheus.Observer{},
-		unrecorded: m.unrecorded.WithLabelValues(name), endToEnd: m.endToEnd.WithLabelValues(name),
+		missingID: m.missingID.WithLabelValues(name), unrecorded: m.unrecorded.WithLabelValues(name), endToEnd: m.endToEnd.WithLabelValues(name),
 		inFlight: m.inFlight.WithLabelValues(name), waiting: m.waiting.WithLabelValues(name),
 	}
 	for _, f := range fates() {

@@ -19,6 +19,7 @@ const lateSuccesses = 10_000
 
 // withoutID is the life of a message that has no ID where DEDUP_ID_FROM looks, by DEDUP_ON_MISSING_ID. Two such messages are never taken as the same.
 func (q *queue) withoutID(work, hold context.Context, m *message) ending {
+	q.metrics.missingID.Inc()
 	switch {
 	case q.cfg.Dedup.OnMissingID == dedup.MissingHash:
 		q.setID(m, dedup.HashID(envelope(m.delivery)))
