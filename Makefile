@@ -7,6 +7,7 @@ GOFUMPT_VERSION := v0.12.0
 STATICCHECK_VERSION := v0.8.2
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
+SEQUENCES ?= 10000
 
 # Tools are built once for each version, theirs and Go's.
 TOOLS := .cache/bin/$(shell go env GOVERSION)
@@ -17,7 +18,7 @@ GO_FILES = $$(find . -name '*.go' -not -path './.*/*')
 # The packages whose tests are quick.
 UNIT = $$(go list ./... | grep -v /internal/)
 
-.PHONY: help demo test check model build lint format fuzz clean
+.PHONY: help demo test check faults model build lint format fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +37,10 @@ test: ## all tests, against real servers that they start themselves, with the ra
 
 check: lint ## the quick loop: format, vet, lint, unit tests
 	go test -short $(UNIT)
+
+faults: ## the long hunts: SEQUENCES (10000) random histories of a record, on Redis and in memory
+	@.ci/install redis
+	go test -count=1 -timeout 60m -run 'TestRedisAndMemoryAgree|TestTheProtocolKeepsItsPromises' -v ./dedup -rapid.checks=$(SEQUENCES)
 
 model: ## check the model of the claim protocol (docs/model) with spin, under two minutes
 	@.ci/model

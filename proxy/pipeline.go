@@ -197,9 +197,10 @@ func (s *heldSlot) free() {
 	}
 }
 
-// claim claims the message and decides what follows. While the store is down and nothing waits for it, the error is errUnclaimed. Otherwise it asks until the store answers, always with the same token, so that a
+// claim claims the message and decides what follows. It asks until the store answers, always with the same token, so that a
 // claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is claimed again. The
-// error means that hold ended first; what was claimed by then is given back.
+// error is errUnclaimed when the store is down and the queue goes on without it, else it means that hold ended first; what
+// was claimed by then is given back.
 func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move, error) {
 	req := dedup.ClaimRequest{
 		Key: m.key, Token: dedup.NewToken(), Fingerprint: m.fingerprint, DeadID: m.deadID(),
