@@ -33,7 +33,7 @@ demo: ## a plain consumer and rabbitonce side by side under failures (RABBITMQ_U
 
 test: ## all tests, against real servers that they start themselves, with the race detector
 	@.ci/install
-	go test -race -p 2 -timeout 11m ./...
+	go test -race -count=1 -p 2 -timeout 11m ./... # -count=1: the cache does not see the binaries that tests build
 
 check: lint ## the quick loop: format, vet, lint, unit tests
 	go test -short $(UNIT)

@@ -180,6 +180,7 @@ func (b *broker) close() {
 type consumer struct {
 	conn       *amqp.Connection
 	queue      string
+	prefetch   int
 	ch         *amqp.Channel
 	tag        string
 	deliveries <-chan delivery // closed when the broker or we cancel the consumer, and when the channel or connection ends
@@ -201,7 +202,7 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 		return nil, fmt.Errorf("open channel: %w", brokerError(err))
 	}
 	c := &consumer{
-		conn: conn, queue: queue, ch: ch, tag: "rabbitonce",
+		conn: conn, queue: queue, prefetch: prefetch, ch: ch, tag: "rabbitonce",
 		closed: ch.NotifyClose(make(chan *amqp.Error, 1)), cancelled: ch.NotifyCancel(make(chan string, 1)),
 	}
 	if err := ch.Qos(prefetch, 0, false); err != nil {
@@ -246,6 +247,10 @@ func checkQueue(conn *amqp.Connection, queue string) error {
 	}
 	return nil
 }
+
+// arrived returns once the broker has taken in what was sent on the channel so far: it answers in order, and this setting, which holds for
+// later consumers only, changes nothing.
+func (c *consumer) arrived() error { return c.ch.Qos(c.prefetch, 0, false) }
 
 func (c *consumer) ack(tag uint64, multiple bool) error { return c.ch.Ack(tag, multiple) }
 

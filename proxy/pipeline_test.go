@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -329,6 +330,38 @@ func waitUntil(t *testing.T, ok func() bool) {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// TestALeaseNearItsEndPermitsNoPOST ages a lease that nobody renews.
+func TestALeaseNearItsEndPermitsNoPOST(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := dedup.NewMemory()
+		defer func() { _ = store.Close() }()
+		q := &queue{cfg: QueueConfig{}}
+		q.cfg.Dedup.Lease, q.cfg.Forward.Timeout = 30*time.Second, 20*time.Second
+		claim, err := store.Claim(t.Context(), dedup.ClaimRequest{
+			Key: "k", Token: dedup.NewToken(), Lease: q.cfg.Dedup.Lease, Deadline: q.cfg.Forward.Timeout + claimSlack, Retention: time.Hour,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			age           time.Duration
+			fresh, permit bool
+		}{
+			{0, true, true},
+			{999 * time.Millisecond, true, true},
+			{1001 * time.Millisecond, false, true}, // a whole request would outlive the deadline on record
+			{26 * time.Second, false, true},
+			{27*time.Second + time.Millisecond, false, false}, // a tenth is left: the lease counts as lost
+			{time.Minute, false, false},
+		} {
+			time.Sleep(step.age - time.Since(claim.Now.Truncate(0)))
+			if fresh, err := q.fresh(claim.Lease), q.permit(claim.Lease); fresh != step.fresh || (err == nil) != step.permit {
+				t.Errorf("after %v: fresh %v, permit %v", step.age, fresh, err)
+			}
+		}
+	})
 }
 
 func TestLetterKeepsTheMessageAndTellsItsStory(t *testing.T) {

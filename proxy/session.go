@@ -11,7 +11,7 @@ import (
 type settlement struct {
 	tag  uint64
 	verb settleVerb
-	sent chan<- struct{} // closed once the ack was written; nil when nobody waits for that
+	sent chan<- struct{} // closed once the broker has the ack; nil when nobody waits for that
 }
 
 type settleVerb uint8
@@ -58,7 +58,7 @@ func (s *session) settle(tag uint64, verb settleVerb) {
 	}
 }
 
-// ackNow acknowledges tag without waiting for others and reports whether the ack was written. It may still not reach the broker.
+// ackNow acknowledges tag without waiting for others and reports whether the ack reached the broker.
 func (s *session) ackNow(tag uint64) bool {
 	sent := make(chan struct{})
 	select {
@@ -176,6 +176,9 @@ func (s *session) settleOne(st settlement) error {
 	case st.sent != nil:
 		s.book.forgo(st.tag)
 		if err := s.consumer.ack(st.tag, false); err != nil {
+			return err
+		}
+		if err := s.consumer.arrived(); err != nil {
 			return err
 		}
 		close(st.sent)

@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"rabbitonce/proxy/internal/testkit"
+)
+
+// Catches: requests cut off although there is time, deliveries lost or counted that were not in a POST.
+func TestTermUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, func(testkit.Received) testkit.Action { return testkit.Action{Delay: 100 * time.Millisecond} })
+	orders := ids("order", 200)
+	settings := env{"RETRY_MAX_ATTEMPTS": "1", "SHUTDOWN_GRACE": "10s"}
+	first := s.start(settings)
+	s.publish(orders...)
+	s.underWay(30)
+	began := time.Now()
+	first.term()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v to stop, SHUTDOWN_GRACE is 10s", took)
+	}
+	if n := s.service.Journal.Count(); n == len(orders) {
+		t.Fatal("everything was done before the end: this shows nothing")
+	}
+	for _, e := range s.service.Journal.Entries() {
+		if e.Status != 200 {
+			t.Errorf("POST of %s was cut off", e.Key)
+		}
+	}
+	s.start(settings)
+	s.answered(orders...)
+	s.settled()
+	s.once(orders...)
+	s.noLetters()
+}
+
+// Catches: a POST cut off by the end taken for failed, released as if it had not begun, or left to the lease; an exit later than the grace or with an
+// error.
+func TestTermWithALongPOST(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, func(r testkit.Received) testkit.Action { return testkit.Action{Hang: r.Number == 1} })
+	settings := env{"FORWARD_TIMEOUT": "5s", "SHUTDOWN_GRACE": "2s", "RETRY_BACKOFF": "100ms"}
+	first := s.start(settings)
+	s.publish("a")
+	s.begun("a", 1)
+	began := time.Now()
+	first.term()
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %v to stop, SHUTDOWN_GRACE is 2s", took)
+	}
+	first.waitLog("the outcome of a request is unknown: the service may have done the work", "id", "a")
+	s.start(settings)
+	s.answered("a")
+	s.settled()
+	posts := s.posts("a", 2)
+	s.repeated(posts[0], posts[1])
+	s.noLetters()
+}
+
+// Catches: the usual end of a pod, where the service goes first: messages counted or dead-lettered for it, or an exit that waits for the service.
+func TestTermAfterTheService(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, nil)
+	settings := env{"RETRY_MAX_ATTEMPTS": "1"}
+	first := s.start(settings)
+	s.publish("warm")
+	s.answered("warm")
+	s.emptied()
+	s.must(s.service.Shutdown(s.ctx))
+	orders := ids("order", 50)
+	s.publish(orders...)
+	first.waitMissing("service")
+	first.term()
+	s.must(s.service.Start())
+	s.start(settings)
+	s.answered(orders...)
+	s.settled()
+	s.once(append(orders, "warm")...)
+	s.noLetters()
+}
