@@ -29,7 +29,7 @@ func TestMetricsAtStart(t *testing.T) {
 		want          map[string]float64
 	}{
 		{"rabbitonce_deliveries_total", "outcome", labels("done", "unrecorded", "duplicate", "dead_letter", "returned")},
-		{"rabbitonce_duplicates_total", "kind", labels("done", "busy", "waiting", "dead")},
+		{"rabbitonce_duplicates_total", "kind", labels("done", "busy", "waiting", "dead", "conflict")},
 		{"rabbitonce_dead_letters_total", "reason", labels("rejected", "attempts-exhausted", "max-age", "unknown-outcome", "missing-id", "conflict")},
 		{"rabbitonce_request_seconds_count", "outcome", labels("done", "defer", "fail", "reject", "unknown", "unreachable")},
 		{"rabbitonce_queue_paused", "why", labels("service", "store", "broker")},
@@ -95,7 +95,7 @@ func TestMetricsAgree(t *testing.T) {
 		{"rabbitonce_dead_letters_total", "reason", map[string]float64{
 			"rejected": each, "attempts-exhausted": each, "max-age": 0, "unknown-outcome": each, "missing-id": each, "conflict": each,
 		}},
-		{"rabbitonce_duplicates_total", "kind", map[string]float64{"done": each, "busy": 0, "waiting": 0, "dead": 0}},
+		{"rabbitonce_duplicates_total", "kind", map[string]float64{"done": each, "busy": 0, "waiting": 0, "dead": 0, "conflict": each}},
 		{"rabbitonce_request_seconds_count", "outcome", map[string]float64{
 			"done": 3 * each, "fail": 3 * each, "reject": each, "unknown": each, "defer": each, "unreachable": 0,
 		}},

@@ -103,12 +103,12 @@ func TestUnsupportedVariables(t *testing.T) {
 		"RABBITMQ_TLS_CA_FILE": "/ca.pem", "RABBITMQ_TLS_CERT_FILE": "/c.pem", "RABBITMQ_TLS_KEY_FILE": "/k.pem", "RABBITMQ_TLS_SERVER_NAME": "rabbit",
 		"RABBITMQ_DECLARE": "true", "REDIS_CLUSTER": "true", "REDIS_SENTINEL_MASTER": "primary", "REDIS_TLS_CA_FILE": "/ca.pem",
 		"REDIS_TLS_CERT_FILE": "/c.pem", "REDIS_TLS_KEY_FILE": "/k.pem", "REDIS_TLS_SERVER_NAME": "redis",
-		"DEDUP_MODE": "observe", "DEDUP_ON_STORE_DOWN": "forward", "DEDUP_WAIT_REPLICAS": "1", "FORWARD_RATE": "10", "FORWARD_HEADERS": "A: b",
+		"DEDUP_WAIT_REPLICAS": "1", "FORWARD_RATE": "10", "FORWARD_HEADERS": "A: b",
 		"FORWARD_TLS_CA_FILE": "/ca.pem", "FORWARD_IDEMPOTENCY_KEY": "quoted", "FORWARD_BODY": "json:/payload", "FORWARD_CONTENT_TYPE": "text/plain",
 		"FORWARD_STATUS_DONE": "200", "FORWARD_STATUS_DEFER": "503", "FORWARD_STATUS_FAIL": "500", "FORWARD_STATUS_REJECT": "400", "FORWARD_STATUS_UNKNOWN": "504",
 		"FORWARD_LOOKUP_URL": "http://127.0.0.1:1/{id}", "FORWARD_BRAKE_AFTER": "20", "FORWARD_ON_UNKNOWN": "lookup", "DEADLETTER_MODE": "reject",
 		"READY_REQUIRES": "broker", "HEALTH_DRAIN": "true", "ADMIN_ADDR": "127.0.0.1:0", "ADMIN_TOKEN_FILE": "/token",
-		"QUEUE_ORDERS_ORDERING": "queue", "RABBITONCE_QUEUE_ORDERS_DEDUP_MODE": "observe", "RABBITONCE_ORDERING": "key:message-id",
+		"QUEUE_ORDERS_ORDERING": "queue", "RABBITONCE_ORDERING": "key:message-id",
 	}
 	code, output := execute(t, plausible().with(settings))
 	if code != 2 {

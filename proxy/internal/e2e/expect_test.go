@@ -24,7 +24,7 @@ func (s *stand) counts() (ready, unacknowledged int, err error) {
 // emptied waits until the queue has no message, neither ready nor unacknowledged.
 func (s *stand) emptied() {
 	s.t.Helper()
-	s.eventually("queue is empty", func() (bool, error) {
+	s.eventuallyEvery(askDear, "queue is empty", func() (bool, error) {
 		ready, _, err := s.client.Depth(s.queue) // cheaper than the counts
 		if err != nil || ready > 0 {
 			return false, err
