@@ -216,8 +216,8 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 	return c, nil
 }
 
-// declareQueue makes sure that a queue for dead letters is there. One that exists is used as it is; a missing one is declared as a durable quorum queue.
-func declareQueue(conn *amqp.Connection, queue string) error {
+// declareQueue makes sure that a queue to publish to is there. One that exists is used as it is; a missing one is declared, durable, with these arguments.
+func declareQueue(conn *amqp.Connection, queue string, arguments table) error {
 	err := checkQueue(conn, queue)
 	var e *amqp.Error
 	if !errors.As(err, &e) || e.Code != amqp.NotFound {
@@ -228,7 +228,7 @@ func declareQueue(conn *amqp.Connection, queue string) error {
 		return fmt.Errorf("open channel: %w", brokerError(err))
 	}
 	defer func() { _ = ch.Close() }()
-	_, err = ch.QueueDeclare(queue, true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum})
+	_, err = ch.QueueDeclare(queue, true, false, false, false, arguments)
 	if err != nil {
 		return fmt.Errorf("declare queue %s: %w", queue, brokerError(err))
 	}

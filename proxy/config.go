@@ -61,12 +61,13 @@ type QueueConfig struct {
 // RetryConfig says when a message that did not end done is tried again.
 type RetryConfig struct {
 	// Backoff is the ladder of pauses, jittered by a fifth; the last step repeats.
-	Backoff Ladder `env:"RETRY_BACKOFF, default=1s,5s,30s"`
+	Backoff Ladder `env:"RETRY_BACKOFF, default=1s,5s,30s,2m,10m"`
 	// MaxAttempts is how many counted attempts a message has; deferred ones do not count.
 	MaxAttempts int `env:"RETRY_MAX_ATTEMPTS, default=6"`
 	// MaxAge ends the retries of a message this long after its ID was first claimed.
 	MaxAge time.Duration `env:"RETRY_MAX_AGE, default=24h"`
-	// Hold is how long deliveries that wait for an unreachable service are kept before they go back to the queue for other replicas.
+	// Hold is the longest wait in the process, unacknowledged; longer ones go through wait queues. Deliveries that wait for an unreachable service go back
+	// to the queue after it, for other replicas.
 	Hold time.Duration `env:"RETRY_HOLD, default=5s"`
 }
 
@@ -193,15 +194,15 @@ func (q *QueueConfig) validate() []error {
 	if q.Retry.MaxAge <= 0 {
 		bad("RETRY_MAX_AGE: %v must be longer than 0", q.Retry.MaxAge)
 	}
-	if q.Retry.Hold <= 0 {
-		bad("RETRY_HOLD: %v must be longer than 0", q.Retry.Hold)
+	if q.Retry.Hold <= 0 || q.Retry.Hold > longestHold {
+		bad("RETRY_HOLD: %v is out of range: longer than 0, at most %v, or the broker takes deliveries back while they wait", q.Retry.Hold, longestHold)
 	}
 	if len(q.DeadLetterQueue) > 255 {
 		bad("DEADLETTER_QUEUE: is longer than the 255 bytes that a queue name may have")
 	}
 	longest := slices.Max(append([]time.Duration{0}, q.Retry.Backoff...))
 	if longest > maxStep {
-		bad("RETRY_BACKOFF: %v is longer than %v: waits are held in the process, unacknowledged, and the broker takes back what is held too long", longest, maxStep)
+		bad("RETRY_BACKOFF: %v is longer than %v", longest, maxStep)
 	}
 	if need := q.Retry.MaxAge + longest + q.Dedup.Lease; q.Dedup.Retention <= need {
 		bad("DEDUP_RETENTION: %v must be longer than RETRY_MAX_AGE + the longest step of RETRY_BACKOFF + DEDUP_LEASE = %v: a record must outlive the last retry", q.Dedup.Retention, need)

@@ -44,7 +44,7 @@ func TestFourVariablesAreEnough(t *testing.T) {
 	want := view{
 		Prefetch: 16, Concurrency: 4, Attempts: 6, DeadLetters: "orders.dead", Consumer: "shop/orders",
 		Lease: 30 * time.Second, Retention: 48 * time.Hour, Timeout: time.Minute, Age: 24 * time.Hour,
-		Ladder: Ladder{time.Second, 5 * time.Second, 30 * time.Second}, OnUnknown: forward.UnknownRetry, Grace: 25 * time.Second,
+		Ladder: Ladder{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}, OnUnknown: forward.UnknownRetry, Grace: 25 * time.Second,
 	}
 	got := view{
 		q.Prefetch, q.Forward.Concurrency, q.Retry.MaxAttempts, q.DeadLetterQueue, q.Dedup.Consumer,
@@ -68,7 +68,8 @@ func TestProblemsAreReportedTogether(t *testing.T) {
 		},
 		"queue's own value": {four("QUEUE_ORDERS_RETRY_MAX_ATTEMPTS=0"), []string{"QUEUE_ORDERS_RETRY_MAX_ATTEMPTS: 0 is out of range"}},
 		"short retention":   {four("DEDUP_RETENTION=1d"), []string{"DEDUP_RETENTION: 24h0m0s must be longer than RETRY_MAX_AGE"}},
-		"step too long":     {four("RETRY_BACKOFF=1s,10m"), []string{"RETRY_BACKOFF: 10m0s is longer than 5m0s"}},
+		"step too long":     {four("RETRY_BACKOFF=1s,8d", "DEDUP_RETENTION=30d"), []string{"RETRY_BACKOFF: 192h0m0s is longer than 168h0m0s"}},
+		"hold too long":     {four("RETRY_HOLD=16m"), []string{"RETRY_HOLD: 16m0s is out of range"}},
 		"negative step":     {four("RETRY_BACKOFF=-1s"), []string{"RETRY_BACKOFF: -1s: a step must be longer than 0"}},
 		"queues that share": {four("QUEUES=a-b,a.b"), []string{`QUEUES: "a-b" and "a.b" both read their settings from QUEUE_A_B_*`}},
 		"queue twice":       {four("QUEUES=a,a"), []string{`QUEUES: "a" is listed twice`}},

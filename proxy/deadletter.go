@@ -10,6 +10,9 @@ import (
 	"rabbitonce/forward"
 )
 
+// persistent is the delivery mode of everything that is published here.
+const persistent = 2
+
 // obituary is why a message is dead, as its dead letter tells.
 type obituary struct {
 	reason   dedup.Reason
@@ -55,7 +58,7 @@ func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn
 	sent := q.compose(m, o)
 	pauses := backoff{first: 200 * time.Millisecond, last: 10 * time.Second}
 	for {
-		err := q.publisher.publish(hold, q.cfg.DeadLetterQueue, sent)
+		err := q.publisher.publish(hold, destination{queue: q.cfg.DeadLetterQueue, arguments: table{"x-queue-type": "quorum"}}, sent)
 		if err == nil {
 			break
 		}
@@ -95,7 +98,6 @@ func (q *queue) clearDead(work context.Context, m *message, deadID string) {
 // (https://www.rabbitmq.com/docs/validated-user-id), and letters are always persistent. Nor can two headers: CC and BCC route
 // (https://www.rabbitmq.com/docs/sender-selected).
 func (q *queue) compose(m *message, o obituary) letter {
-	const persistent = 2
 	headers := make(table, len(m.Headers)+14)
 	maps.Copy(headers, m.Headers)
 	set := func(name string, value any) { headers[headerPrefix+name] = value }
@@ -105,7 +107,7 @@ func (q *queue) compose(m *message, o obituary) letter {
 			set(strings.ToLower(name), value)
 		}
 	}
-	for _, name := range []string{"x-delivery-count", "x-acquired-count"} { // the broker's own count of another queue
+	for _, name := range countHeaders {
 		delete(headers, name)
 	}
 	set("reason", o.reason.String())

@@ -16,6 +16,7 @@ type message struct {
 	key         string // of its record; "" when it has no ID and is forwarded without a claim
 	fingerprint dedup.Fingerprint
 	received    time.Time
+	busySince   time.Time    // when it was first found with somebody else; zero when it was not
 	unclaimed   dedup.Record // counts of the attempts made without a claim, which no store keeps
 	met         bool         // it was counted as a copy, or was claimed: it is counted as a copy once at most
 }
@@ -25,6 +26,7 @@ const headerPrefix = "x-rabbitonce-"
 
 // identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
 func (q *queue) identify(s *session, d *delivery) (m *message, ok bool) {
+	unpark(d)
 	m = &message{delivery: d, session: s, received: time.Now()}
 	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
 	if ok {
@@ -50,6 +52,14 @@ func envelope(d *delivery) dedup.Envelope {
 func (m *message) deadID() string {
 	id, _ := m.Headers[headerPrefix+"dead-id"].(string)
 	return id
+}
+
+// busyTooLong tells whether the message has been with somebody else for longer than hold.
+func (m *message) busyTooLong(hold time.Duration) bool {
+	if m.busySince.IsZero() {
+		m.busySince = time.Now()
+	}
+	return time.Since(m.busySince) > hold
 }
 
 // logID is the ID as log lines show it, shortened and on one line.

@@ -18,13 +18,16 @@ const (
 	fateUnrecorded             // executed and acknowledged, but the success could not be recorded in time
 	fateDuplicate              // done before: acknowledged without a POST
 	fateDead                   // in the dead letters, acknowledged
+	fateParked                 // moved to a wait queue, acknowledged
 	fateReturned               // given back to the queue, or its session ended
 )
 
-func fates() []fate { return []fate{fateDone, fateUnrecorded, fateDuplicate, fateDead, fateReturned} }
+func fates() []fate {
+	return []fate{fateDone, fateUnrecorded, fateDuplicate, fateDead, fateParked, fateReturned}
+}
 
 func (f fate) String() string {
-	return [...]string{"done", "unrecorded", "duplicate", "dead_letter", "returned"}[f]
+	return [...]string{"done", "unrecorded", "duplicate", "dead_letter", "parked", "returned"}[f]
 }
 
 // duplicate is how a copy met its message: metric label.
@@ -57,6 +60,8 @@ const (
 	claimSlack = time.Second
 	// clockSlack is how much later than here a deadline may be for the store; a claim that comes too early is told to wait for the rest.
 	clockSlack = 5 * time.Millisecond
+	// longestRest bounds a wait here, where a message cannot or may not wait elsewhere.
+	longestRest = 5 * time.Minute
 	// pollFirst and pollLast bound the pauses of a copy that asks for a message that somebody else has.
 	pollFirst = 50 * time.Millisecond
 	pollLast  = time.Second
@@ -72,6 +77,9 @@ func (q *queue) handle(work, hold context.Context, s *session, d *delivery) {
 		end = q.process(work, hold, m)
 	} else {
 		end = q.withoutID(work, hold, m)
+	}
+	if end.fate == fateReturned {
+		end = q.keepFromLimit(work, hold, m)
 	}
 	q.settle(work, m, end)
 }
@@ -103,10 +111,27 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 		if t.over {
 			return t.ending
 		}
-		if q.rest(hold, t.pause) != nil {
+		due := time.Now().Add(t.pause)
+		if t.free && t.pause > q.cfg.Retry.Hold && hold.Err() == nil && q.park(hold, m, t.pause) {
+			return ending{fate: fateParked}
+		}
+		if q.rest(hold, min(time.Until(due), longestRest)) != nil {
 			return ending{fate: fateReturned}
 		}
 	}
+}
+
+// keepFromLimit gives a delivery back, unless the broker has seen it come back so often that one more time could be too often: then it
+// takes the way through a wait queue, which starts the broker's count anew.
+func (q *queue) keepFromLimit(work, hold context.Context, m *message) ending {
+	if brokerReturns(m.delivery) >= returnsLimit && !errors.Is(context.Cause(hold), errSessionEnded) {
+		ctx, cancel := context.WithTimeout(work, recordTimeout)
+		defer cancel()
+		if q.park(ctx, m, 0) {
+			return ending{fate: fateParked}
+		}
+	}
+	return ending{fate: fateReturned}
 }
 
 // turn is the result of one turn of a message: it is over, or it goes on after a pause.
@@ -114,10 +139,14 @@ type turn struct {
 	over   bool
 	ending ending
 	pause  time.Duration
+	free   bool // the message may wait elsewhere: what is known of it is in the store
 }
 
 func over(e ending) turn             { return turn{over: true, ending: e} }
 func again(pause time.Duration) turn { return turn{pause: pause} }
+
+// later is again, for a message that may go to a wait queue meanwhile.
+func later(pause time.Duration) turn { return turn{pause: pause, free: true} }
 
 // turn claims the message and acts on the verdict. Copies in this process take turns; a POST needs a worker slot.
 func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) turn {
@@ -165,16 +194,16 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 		slot.free()
 		return q.bury(work, hold, m, claim, mv.reason, nil)
 	}
-	return again(q.waitFor(m, claim, polls))
+	return later(q.waitFor(m, claim, polls))
 }
 
 // waitFor is how long a copy waits for a message that somebody else has: until the record's own time when the record waits itself, so that
-// no copy jumps the ladder; a growing pause while somebody is at work.
+// no copy jumps the ladder; a growing pause while somebody is at work, for as long as the claim lasts after RETRY_HOLD of asking.
 func (q *queue) waitFor(m *message, claim dedup.Claim, polls *backoff) time.Duration {
 	kind, pause := duplicateBusy, claim.Wait
 	if claim.Verdict == dedup.Waiting {
 		kind = duplicateWaiting
-	} else {
+	} else if !m.busyTooLong(q.cfg.Retry.Hold) {
 		pause = polls.pause()
 	}
 	if !m.met {
@@ -319,7 +348,7 @@ func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv mo
 		// The service may be at work until then. The store's deadline is later than ours by the time the claim took to get there.
 		pause = max(pause, claim.Lease.DeadlineLeft()+clockSlack)
 	}
-	return again(pause)
+	return later(pause)
 }
 
 // notApplied says what follows when a result could not be written: the message is done after all, or the record is somebody else's by now and the

@@ -89,6 +89,7 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		sessionPart: newPart("consumer", log, m.sessionUp.WithLabelValues(cfg.Name)),
 		letters:     newQuietPart("dead letters", log, m.lettersUp.WithLabelValues(cfg.Name)),
 		storeDown:   p.cfg.Dedup.OnStoreDown,
+		waitSteps:   waitSteps(cfg.Retry.Backoff, cfg.Retry.Hold),
 		late:        make(chan struct{}, lateSuccesses),
 		copies:      newCopies(),
 		slots:       make(chan struct{}, cfg.Forward.Concurrency),

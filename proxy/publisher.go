@@ -34,29 +34,38 @@ func newPublisher(b *broker) *publisher {
 	return &publisher{broker: b, turn: make(chan struct{}, 1)}
 }
 
-// publish puts m into queue, which is declared when it does not exist. Nil means that the broker has it; after any
+// destination is a queue, and the arguments to declare it with when it is missing.
+type destination struct {
+	queue     string
+	arguments table
+}
+
+// publish puts m into a queue, which is declared when it does not exist. Nil means that the broker has it; after any
 // error it may have it all the same.
-func (p *publisher) publish(ctx context.Context, queue string, m letter) error {
+func (p *publisher) publish(ctx context.Context, to destination, m letter) error {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	err := p.tryPublish(ctx, queue, m)
+	err := p.tryPublish(ctx, to, m)
 	if errors.Is(err, errUnroutable) { // the queue was deleted since it was last seen
-		delete(p.known, queue)
-		err = p.tryPublish(ctx, queue, m)
+		delete(p.known, to.queue)
+		err = p.tryPublish(ctx, to, m)
 	}
 	if err != nil {
-		return fmt.Errorf("publish to queue %s: %w", queue, err)
+		return fmt.Errorf("publish to queue %s: %w", to.queue, err)
 	}
 	return nil
 }
 
-func (p *publisher) tryPublish(ctx context.Context, queue string, m letter) error {
+func (p *publisher) tryPublish(ctx context.Context, to destination, m letter) error {
 	if err := p.connect(ctx); err != nil {
 		return err
+	}
+	if p.blocked.Load() != nil {
+		return p.noConfirm() // nothing would come back before the alarm is over
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -64,13 +73,13 @@ func (p *publisher) tryPublish(ctx context.Context, queue string, m letter) erro
 	conn := p.conn
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) })
 	defer stop()
-	if !p.known[queue] {
-		if err := declareQueue(p.conn, queue); err != nil {
+	if !p.known[to.queue] {
+		if err := declareQueue(p.conn, to.queue, to.arguments); err != nil {
 			return err
 		}
-		p.known[queue] = true
+		p.known[to.queue] = true
 	}
-	return p.send(ctx, queue, m)
+	return p.send(ctx, to.queue, m)
 }
 
 // send publishes with mandatory and waits for the confirm. A return always comes before the confirm of its message

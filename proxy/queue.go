@@ -34,6 +34,7 @@ type queue struct {
 	letters     *part // publishing of dead letters
 
 	storeDown dedup.StoreDownPolicy
+	waitSteps []time.Duration
 	late      chan struct{} // one token a success that waits to be recorded without a claim
 
 	copies   *copies
@@ -79,7 +80,7 @@ func (q *queue) serve(work, hold context.Context, c *consumer) error {
 	s := newSession(c, q.cfg.Prefetch)
 	hold, end := context.WithCancelCause(hold)
 	watched := make(chan struct{})
-	go func() { defer close(watched); q.pauseWhenServiceIsGone(hold, end, s) }()
+	go func() { defer close(watched); q.pauseWhenServiceIsGone(hold, end) }()
 	err := s.run(hold, func(hold context.Context, d *delivery) {
 		q.handlers.Go(func() { q.handle(work, hold, s, d) })
 	})
@@ -92,8 +93,8 @@ func (q *queue) serve(work, hold context.Context, c *consumer) error {
 }
 
 // pauseWhenServiceIsGone ends hold once the service has been away for RETRY_HOLD, so that unstarted deliveries go back and
-// other replicas can have them. A session that has seen a message close to the broker's delivery limit keeps what it has: one more return could be the last.
-func (q *queue) pauseWhenServiceIsGone(hold context.Context, end context.CancelCauseFunc, s *session) {
+// other replicas can have them.
+func (q *queue) pauseWhenServiceIsGone(hold context.Context, end context.CancelCauseFunc) {
 	for {
 		shut, _ := q.serviceGate.signals()
 		select {
@@ -109,15 +110,8 @@ func (q *queue) pauseWhenServiceIsGone(hold context.Context, end context.CancelC
 			return
 		case <-time.After(q.cfg.Retry.Hold):
 		}
-		if s.mostReturn.Load() < returnsLimit {
-			end(errPaused)
-			return
-		}
-		select {
-		case <-opened:
-		case <-hold.Done():
-			return
-		}
+		end(errPaused)
+		return
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxStep bounds a step of the ladder while waits are held in the process: well within the broker's acknowledgement timeout.
-const maxStep = 5 * time.Minute
+// maxStep bounds a step of the ladder; a message-ttl is limited by the broker to some weeks.
+const maxStep = 7 * 24 * time.Hour
 
 // Ladder is the pauses between the attempts of one message; the last step repeats.
 type Ladder []time.Duration

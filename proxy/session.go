@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 )
 
@@ -24,7 +23,7 @@ const (
 const (
 	// ackPatience is how long a finished delivery waits behind an open one for an ack that covers both.
 	ackPatience = 5 * time.Millisecond
-	// returnsLimit is the broker's count of returns from which on a message is kept rather than given back: quorum queues up to
+	// returnsLimit is the broker's count of returns from which on a message goes through a wait queue rather than back: quorum queues up to
 	// RabbitMQ 4.2 drop or dead-letter a message that came back 20 times (https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling).
 	returnsLimit = 10
 )
@@ -40,10 +39,9 @@ type session struct {
 	settled  chan settlement
 	ended    chan struct{} // closed by run when it returns
 
-	book       *ackBook
-	open       int  // deliveries taken in and not settled
-	askedType  bool // the broker was asked whether the queue is a stream
-	mostReturn atomic.Int64
+	book      *ackBook
+	open      int  // deliveries taken in and not settled
+	askedType bool // the broker was asked whether the queue is a stream
 }
 
 func newSession(c *consumer, prefetch int) *session {
@@ -133,7 +131,6 @@ func (s *session) provesStream(d *delivery) bool {
 // takeIn starts a handler, or gives the delivery back when the session no longer takes any.
 func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) {
 	s.open++
-	s.mostReturn.Store(max(s.mostReturn.Load(), brokerReturns(d)))
 	if inner.Err() != nil {
 		s.settled <- settlement{tag: d.DeliveryTag, verb: settleGiveBack}
 		return

@@ -100,7 +100,7 @@ func decideOutcome(res forward.Result, rec dedup.Record, age time.Duration, r ru
 			return move{step: stepBury, reason: dedup.ReasonMaxAge}
 		}
 		if res.RetryAfter > 0 {
-			return move{step: stepRetry, class: dedup.WaitDeferred, pause: min(res.RetryAfter, maxStep), asked: true}
+			return move{step: stepRetry, class: dedup.WaitDeferred, pause: res.RetryAfter, asked: true}
 		}
 		return move{step: stepRetry, class: dedup.WaitDeferred, pause: r.retry.Backoff.step(rec.Deferred + 1)}
 	case forward.Fail:

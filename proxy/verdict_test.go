@@ -73,7 +73,7 @@ func TestDecideOutcome(t *testing.T) {
 		"deferred ones do not count": {forward.Result{Outcome: forward.Fail}, dedup.Record{Attempts: 50, Deferred: 49}, 0, testRules, move{step: stepRetry, class: dedup.WaitFailed, pause: time.Second}},
 		"defer, ladder of its own":   {forward.Result{Outcome: forward.Defer}, dedup.Record{Attempts: 4, Deferred: 1}, 0, testRules, move{step: stepRetry, class: dedup.WaitDeferred, pause: 5 * time.Second}},
 		"defer, as asked":            {forward.Result{Outcome: forward.Defer, RetryAfter: 9 * time.Second}, dedup.Record{Attempts: 1}, 0, testRules, move{step: stepRetry, class: dedup.WaitDeferred, pause: 9 * time.Second, asked: true}},
-		"defer, longer than is held": {forward.Result{Outcome: forward.Defer, RetryAfter: time.Hour}, dedup.Record{Attempts: 1}, 0, testRules, move{step: stepRetry, class: dedup.WaitDeferred, pause: maxStep, asked: true}},
+		"defer, as long as asked":    {forward.Result{Outcome: forward.Defer, RetryAfter: time.Hour}, dedup.Record{Attempts: 1}, 0, testRules, move{step: stepRetry, class: dedup.WaitDeferred, pause: time.Hour, asked: true}},
 		"defer past the attempts":    {forward.Result{Outcome: forward.Defer}, dedup.Record{Attempts: 60, Deferred: 59}, 0, testRules, move{step: stepRetry, class: dedup.WaitDeferred, pause: 30 * time.Second}},
 		"defer of an old message":    {forward.Result{Outcome: forward.Defer}, dedup.Record{Attempts: 2}, 2 * time.Hour, testRules, move{step: stepBury, reason: dedup.ReasonMaxAge}},
 		"unknown":                    {forward.Result{Outcome: forward.Unknown}, dedup.Record{Attempts: 1}, 0, testRules, move{step: stepRetry, class: dedup.WaitUnknown, pause: time.Second}},
