@@ -62,6 +62,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 }
 
 func run(stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
 	cfg, err := proxy.Load(os.Environ(), version)
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, err)
@@ -74,8 +76,6 @@ func run(stderr io.Writer) int {
 		log.Error("cannot start", "error", err.Error())
 		return exitFailed
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	if err := p.Run(ctx); err != nil {
 		log.Error("cannot start", "error", err.Error())
 		return exitFailed

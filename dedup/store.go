@@ -191,6 +191,9 @@ func (s *Store) settle(ctx context.Context, op operation) (Settlement, error) {
 func (s *Store) do(ctx context.Context, op operation, sent time.Time) (answer, error) {
 	a, err := s.await(ctx, op, sent)
 	s.metrics.count(op.word, err)
+	if isForeign(err) {
+		return answer{}, fmt.Errorf("%s: key %q: %w: %w", op.word, op.key, ErrForeignRecord, err)
+	}
 	if err != nil {
 		return answer{}, fmt.Errorf("%s: %w", op.word, err)
 	}

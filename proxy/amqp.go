@@ -32,6 +32,7 @@ type (
 	channel    = amqp.Channel
 	returned   = amqp.Return
 	blocking   = amqp.Blocking
+	closing    = amqp.Error
 )
 
 const (
@@ -40,6 +41,8 @@ const (
 	heartbeat = 10 * time.Second
 	// closeTimeout bounds an orderly close; a peer that does not answer is left.
 	closeTimeout = 500 * time.Millisecond
+	// defaultFrameSize is RabbitMQ's (frame_max, https://www.rabbitmq.com/docs/configure).
+	defaultFrameSize = 128 << 10
 )
 
 // errURL is all that is said about a URL that does not parse: the parser's own words repeat the password.
@@ -76,14 +79,15 @@ func parseBrokerURL(raw string) ([]endpoint, error) {
 	return all, nil
 }
 
-// broker dials RabbitMQ. Consumers share one connection and have a channel each; publishing has a connection of its own, because the broker
+// broker dials RabbitMQ. Each queue has a connection of its own, so that whatever ends one disturbs no other queue, and so has publishing, because the broker
 // stops reading a connection that published while an alarm is on, acks included.
 type broker struct {
 	config func() (*Config, error) // read again at each dial: credentials may have been rotated
 	next   atomic.Uint32           // which host is tried first
+	frame  atomic.Int64            // bytes a frame may have on the latest connection; 0 before the first
 
 	mu   sync.Mutex
-	conn *amqp.Connection // the consumers' connection; nil or closed when there is none
+	conn *amqp.Connection // the consumer's connection; nil or closed when there is none
 }
 
 // dial opens a connection to the first host that answers, beginning with the one after the last failure.
@@ -152,7 +156,7 @@ func (a wordedAuth) Response() string {
 	return a.PlainAuth.Response()
 }
 
-// consuming returns the consumers' connection, dialling when there is none.
+// consuming returns the consumer's connection, dialling when there is none.
 func (b *broker) consuming(ctx context.Context) (*amqp.Connection, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,7 +171,7 @@ func (b *broker) consuming(ctx context.Context) (*amqp.Connection, error) {
 	return conn, nil
 }
 
-// close ends the consumers' connection; unacknowledged deliveries go back to their queues.
+// close ends the consumer's connection; unacknowledged deliveries go back to their queues.
 func (b *broker) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -248,6 +252,14 @@ func checkQueue(conn *amqp.Connection, queue string) error {
 	return nil
 }
 
+// frameSize is how many bytes a frame may have on the connection: what was agreed with the broker.
+func frameSize(conn *amqp.Connection) int {
+	if n := conn.Config.FrameSize; n > 0 {
+		return n
+	}
+	return defaultFrameSize
+}
+
 // arrived returns once the broker has taken in what was sent on the channel so far: it answers in order, and this setting, which holds for
 // later consumers only, changes nothing.
 func (c *consumer) arrived() error { return c.ch.Qos(c.prefetch, 0, false) }
@@ -282,10 +294,17 @@ func (c *consumer) ended() error {
 	}
 }
 
+// errUndecodable is a delivery that the AMQP library refuses, with the whole connection: its headers are nested deeper than 32 levels, or one list or
+// table in them has more than 8192 elements.
+var errUndecodable = errors.New("a message's headers cannot be decoded (nested deeper than 32 levels, or more than 8192 elements in one list): move the message at the head of the queue elsewhere, with a shovel or by purging it")
+
 // channelEnd puts a close notice into words; an orderly close carries no error.
 func channelEnd(err *amqp.Error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return errors.New("connection closed")
+	case !err.Server && strings.Contains(err.Reason, amqp.ErrSyntax.Reason):
+		return errUndecodable
 	}
 	return brokerError(err)
 }

@@ -121,6 +121,8 @@ func load(environ []string) (*Config, []string) {
 		cfg.Queues = append(cfg.Queues, loadQueue(env, cfg, name, prefix, vhost))
 	}
 	env.checkConsumers(cfg)
+	env.checkDeadLetterCircle(cfg)
+	cfg.warnOfShortGrace()
 	warnings, unsupported := strayVariables(env.vars, prefixes)
 	cfg.Warnings = append(cfg.Warnings, warnings...)
 	return cfg, append(env.problems, unsupported...)
@@ -139,22 +141,41 @@ func loadQueue(env *environment, cfg *Config, name, prefix, vhost string) QueueC
 	}
 	env.add(q.validate())
 	if q.Dedup.Consumer == "" {
-		q.Dedup.Consumer = vhost + "/" + name
+		q.Dedup.Consumer = defaultConsumer(vhost, name)
 	}
 	q.DeadLetterQueue = strings.ReplaceAll(q.DeadLetterQueue, "{queue}", name)
+	if len(q.DeadLetterQueue) > maxQueueName {
+		env.problem("DEADLETTER_QUEUE", "%q is longer than the %d bytes that a queue name may have: set a shorter one", q.DeadLetterQueue, maxQueueName)
+	}
+	for _, step := range waitSteps(q.Retry.Backoff, q.Retry.Hold) {
+		if len(waitQueue(name, step)) > maxQueueName {
+			env.problem("QUEUES", "%q is too long: its wait queue %s.wait.%s would have more than %d bytes", name, "{queue}", shortDuration(step), maxQueueName)
+			break
+		}
+	}
 	if q.DeadLetterQueue == name {
 		env.problem("DEADLETTER_QUEUE", "is the source queue %q itself: a dead letter would be consumed again", name)
 	}
 	if note := q.fitPrefetch(); note != "" {
 		cfg.Warnings = append(cfg.Warnings, note)
 	}
-	if cfg.ShutdownGrace < q.Forward.Timeout {
-		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf(
-			"SHUTDOWN_GRACE=%v is shorter than FORWARD_TIMEOUT=%v: a slow POST can be cut off at shutdown, which leaves its outcome unknown (queue %s)",
-			cfg.ShutdownGrace, q.Forward.Timeout, name))
-	}
 	return q
 }
+
+// warnOfShortGrace says once, for all queues, that a POST can outlast the shutdown.
+func (c *Config) warnOfShortGrace() {
+	var longest time.Duration
+	for _, q := range c.Queues {
+		longest = max(longest, q.Forward.Timeout)
+	}
+	if c.ShutdownGrace < longest {
+		c.Warnings = append(c.Warnings, fmt.Sprintf(
+			"SHUTDOWN_GRACE=%v is shorter than FORWARD_TIMEOUT=%v: a slow POST can be cut off at shutdown, which leaves its outcome unknown", c.ShutdownGrace, longest))
+	}
+}
+
+// maxQueueName is the longest name of a queue in bytes: a short string of the protocol.
+const maxQueueName = 255
 
 // longestHold is how long a full prefetch may take: half of the 30 minutes after which RabbitMQ closes a channel whose
 // deliveries are not acknowledged (consumer_timeout, https://www.rabbitmq.com/docs/consumers#acknowledgement-timeout).
@@ -197,9 +218,6 @@ func (q *QueueConfig) validate() []error {
 	if q.Retry.Hold <= 0 || q.Retry.Hold > longestHold {
 		bad("RETRY_HOLD: %v is out of range: longer than 0, at most %v, or the broker takes deliveries back while they wait", q.Retry.Hold, longestHold)
 	}
-	if len(q.DeadLetterQueue) > 255 {
-		bad("DEADLETTER_QUEUE: is longer than the 255 bytes that a queue name may have")
-	}
 	longest := slices.Max(append([]time.Duration{0}, q.Retry.Backoff...))
 	if longest > maxStep {
 		bad("RETRY_BACKOFF: %v is longer than %v", longest, maxStep)
@@ -230,6 +248,29 @@ func (e *environment) checkConsumers(cfg *Config) {
 		}
 		seen[name] = q.Name
 	}
+}
+
+// checkDeadLetterCircle refuses queues whose dead letters come round to where they began.
+func (e *environment) checkDeadLetterCircle(cfg *Config) {
+	next := map[string]string{}
+	for _, q := range cfg.Queues {
+		next[q.Name] = q.DeadLetterQueue
+	}
+	for _, q := range cfg.Queues {
+		at, steps := q.DeadLetterQueue, 1
+		for ; at != q.Name && next[at] != "" && steps <= len(next); steps++ {
+			at = next[at]
+		}
+		if at == q.Name && steps > 1 {
+			e.problem("DEADLETTER_QUEUE", "the dead letters of queue %q come back to it by way of %q: they would go round for ever", q.Name, q.DeadLetterQueue)
+		}
+	}
+}
+
+// defaultConsumer is {vhost}/{queue}. A slash in the queue's name is escaped, so that the last one is the one between the two: the queue eu/orders of
+// the vhost shop is not the queue orders of the vhost shop/eu.
+func defaultConsumer(vhost, queue string) string {
+	return vhost + "/" + strings.NewReplacer("%", "%25", "/", "%2F").Replace(queue)
 }
 
 // add notes problems found by a config struct. Each begins with the variable's name, which becomes the queue's own variable when that is where

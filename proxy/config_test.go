@@ -66,26 +66,29 @@ func TestProblemsAreReportedTogether(t *testing.T) {
 			four("FORWARD_TIMEOUT=30", "PREFETCH=many", "RETRY_BACKOFF=1s,x"),
 			[]string{`FORWARD_TIMEOUT: missing unit in duration "30": a duration needs a number and a unit`, `PREFETCH: "many" is not a whole number`, `RETRY_BACKOFF: invalid duration "x"`},
 		},
-		"queue's own value": {four("QUEUE_ORDERS_RETRY_MAX_ATTEMPTS=0"), []string{"QUEUE_ORDERS_RETRY_MAX_ATTEMPTS: 0 is out of range"}},
-		"short retention":   {four("DEDUP_RETENTION=1d"), []string{"DEDUP_RETENTION: 24h0m0s must be longer than RETRY_MAX_AGE"}},
-		"step too long":     {four("RETRY_BACKOFF=1s,8d", "DEDUP_RETENTION=30d"), []string{"RETRY_BACKOFF: 192h0m0s is longer than 168h0m0s"}},
-		"hold too long":     {four("RETRY_HOLD=16m"), []string{"RETRY_HOLD: 16m0s is out of range"}},
-		"negative step":     {four("RETRY_BACKOFF=-1s"), []string{"RETRY_BACKOFF: -1s: a step must be longer than 0"}},
-		"queues that share": {four("QUEUES=a-b,a.b"), []string{`QUEUES: "a-b" and "a.b" both read their settings from QUEUE_A_B_*`}},
-		"queue twice":       {four("QUEUES=a,a"), []string{`QUEUES: "a" is listed twice`}},
-		"global consumer":   {four("QUEUES=a,b", "DEDUP_CONSUMER=c"), []string{`DEDUP_CONSUMER: "c" is the consumer name of queues "a" and "b"`}},
-		"dead letter loop":  {four("DEADLETTER_QUEUE={queue}"), []string{`DEADLETTER_QUEUE: is the source queue "orders" itself`}},
-		"password in URL":   {four("RABBITMQ_URL=amqp://u:hunter2#x@broker/"), []string{"RABBITMQ_URL: is not a valid URL"}},
-		"wrong scheme":      {four("RABBITMQ_URL=http://u:hunter2@broker/"), []string{"RABBITMQ_URL: must begin with amqp:// or amqps://"}},
-		"not yet":           {four("ORDERING=queue"), []string{"ORDERING: is not supported by this version yet; unset it or set it to none"}},
-		"not yet, queue":    {four("QUEUE_ORDERS_ORDERING=queue"), []string{"QUEUE_ORDERS_ORDERING: is not supported"}},
-		"not yet, file":     {four("ADMIN_TOKEN_FILE=/x"), []string{"ADMIN_TOKEN_FILE: is not supported"}},
-		"not for a queue":   {four("QUEUE_ORDERS_REDIS_URL=redis://x"), []string{"QUEUE_ORDERS_REDIS_URL: REDIS_URL holds for the whole process"}},
-		"value and file":    {four("REDIS_URL_FILE=/x"), []string{"REDIS_URL: is set, and so is REDIS_URL_FILE"}},
-		"file missing":      {four("REDIS_PASSWORD_FILE=/does/not/exist"), []string{"REDIS_PASSWORD_FILE: read file"}},
-		"log level":         {four("LOG_LEVEL=loud", "LOG_FORMAT=xml"), []string{`LOG_LEVEL: "loud" is not a log level`, `LOG_FORMAT: "xml" is not`}},
-		"dots":              {four("QUEUES=..", "FORWARD_URL=http://h/{queue}"), []string{"FORWARD_URL has a path segment . or .."}},
-		"grace":             {four("SHUTDOWN_GRACE=1ms"), []string{"SHUTDOWN_GRACE: 1ms is too short"}},
+		"queue's own value":  {four("QUEUE_ORDERS_RETRY_MAX_ATTEMPTS=0"), []string{"QUEUE_ORDERS_RETRY_MAX_ATTEMPTS: 0 is out of range"}},
+		"short retention":    {four("DEDUP_RETENTION=1d"), []string{"DEDUP_RETENTION: 24h0m0s must be longer than RETRY_MAX_AGE"}},
+		"step too long":      {four("RETRY_BACKOFF=1s,8d", "DEDUP_RETENTION=30d"), []string{"RETRY_BACKOFF: 192h0m0s is longer than 168h0m0s"}},
+		"hold too long":      {four("RETRY_HOLD=16m"), []string{"RETRY_HOLD: 16m0s is out of range"}},
+		"negative step":      {four("RETRY_BACKOFF=-1s"), []string{"RETRY_BACKOFF: -1s: a step must be longer than 0"}},
+		"queues that share":  {four("QUEUES=a-b,a.b"), []string{`QUEUES: "a-b" and "a.b" both read their settings from QUEUE_A_B_*`}},
+		"queue twice":        {four("QUEUES=a,a"), []string{`QUEUES: "a" is listed twice`}},
+		"global consumer":    {four("QUEUES=a,b", "DEDUP_CONSUMER=c"), []string{`DEDUP_CONSUMER: "c" is the consumer name of queues "a" and "b"`}},
+		"dead letter loop":   {four("DEADLETTER_QUEUE={queue}"), []string{`DEADLETTER_QUEUE: is the source queue "orders" itself`}},
+		"dead letter circle": {four("QUEUES=a,b", "QUEUE_A_DEADLETTER_QUEUE=b", "QUEUE_B_DEADLETTER_QUEUE=a"), []string{`DEADLETTER_QUEUE: the dead letters of queue "a" come back to it by way of "b"`}},
+		"dead letter name":   {four("QUEUES=" + strings.Repeat("q", 252)), []string{"is longer than the 255 bytes"}},
+		"wait queue name":    {four("QUEUES="+strings.Repeat("q", 248), "DEADLETTER_QUEUE=dead"), []string{"its wait queue {queue}.wait.30s would have more than 255 bytes"}},
+		"password in URL":    {four("RABBITMQ_URL=amqp://u:hunter2#x@broker/"), []string{"RABBITMQ_URL: is not a valid URL"}},
+		"wrong scheme":       {four("RABBITMQ_URL=http://u:hunter2@broker/"), []string{"RABBITMQ_URL: must begin with amqp:// or amqps://"}},
+		"not yet":            {four("ORDERING=queue"), []string{"ORDERING: is not supported by this version yet; unset it or set it to none"}},
+		"not yet, queue":     {four("QUEUE_ORDERS_ORDERING=queue"), []string{"QUEUE_ORDERS_ORDERING: is not supported"}},
+		"not yet, file":      {four("ADMIN_TOKEN_FILE=/x"), []string{"ADMIN_TOKEN_FILE: is not supported"}},
+		"not for a queue":    {four("QUEUE_ORDERS_REDIS_URL=redis://x"), []string{"QUEUE_ORDERS_REDIS_URL: REDIS_URL holds for the whole process"}},
+		"value and file":     {four("REDIS_URL_FILE=/x"), []string{"REDIS_URL: is set, and so is REDIS_URL_FILE"}},
+		"file missing":       {four("REDIS_PASSWORD_FILE=/does/not/exist"), []string{"REDIS_PASSWORD_FILE: read file"}},
+		"log level":          {four("LOG_LEVEL=loud", "LOG_FORMAT=xml"), []string{`LOG_LEVEL: "loud" is not a log level`, `LOG_FORMAT: "xml" is not`}},
+		"dots":               {four("QUEUES=..", "FORWARD_URL=http://h/{queue}"), []string{"FORWARD_URL has a path segment . or .."}},
+		"grace":              {four("SHUTDOWN_GRACE=1ms"), []string{"SHUTDOWN_GRACE: 1ms is too short"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +106,20 @@ func TestProblemsAreReportedTogether(t *testing.T) {
 				t.Errorf("the password is in the error:\n%v", err)
 			}
 		})
+	}
+}
+
+func TestDefaultConsumersAreDistinct(t *testing.T) {
+	seen := map[string][2]string{}
+	for _, pair := range [][2]string{{"/", "orders"}, {"shop", "eu/orders"}, {"shop/eu", "orders"}, {"shop", "eu%2Forders"}, {"/", "/orders"}, {"//", "orders"}} {
+		name := defaultConsumer(pair[0], pair[1])
+		if other, taken := seen[name]; taken {
+			t.Errorf("%q and %q are both %q", other, pair, name)
+		}
+		seen[name] = pair
+	}
+	if got := defaultConsumer("/", "orders"); got != "//orders" {
+		t.Errorf("the default vhost gives %q", got)
 	}
 }
 
@@ -203,6 +220,20 @@ func TestStrayVariablesAreWarnedOf(t *testing.T) {
 	want := []string{"FORWARD_TIMOUT", "QUEUE_ORDRES_PREFETCH", "RABBITONCE_FOO"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s\n%q", diff, cfg.Warnings)
+	}
+}
+
+func TestAMisspeltNameIsGuessed(t *testing.T) {
+	cfg := mustLoad(t, four("FORWARD_ON_UNKOWN=deadletter", "QUEUE_ORDERS_PREFECTH=3", "REDIS_SOMETHING=x"))
+	text := strings.Join(cfg.Warnings, "\n")
+	for _, want := range []string{
+		"FORWARD_ON_UNKOWN is not a variable of this program: is FORWARD_ON_UNKNOWN meant?",
+		"QUEUE_ORDERS_PREFECTH is not a variable of this program: is PREFETCH meant?",
+		"REDIS_SOMETHING is not a variable of this program: misspelt, or",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in:\n%s", want, text)
+		}
 	}
 }
 

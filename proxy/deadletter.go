@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -55,17 +56,18 @@ func (q *queue) bury(work, hold context.Context, m *message, claim dedup.Claim, 
 func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn {
 	q.held(1)
 	defer q.held(-1)
-	sent := q.compose(m, o)
 	pauses := backoff{first: 200 * time.Millisecond, last: 10 * time.Second}
 	for {
+		sent, leftOut := q.compose(m, o)
 		err := q.publisher.publish(hold, destination{queue: q.cfg.DeadLetterQueue, arguments: table{"x-queue-type": "quorum"}}, sent)
 		if err == nil {
+			q.noteLeftOut(m, leftOut)
 			break
 		}
 		if hold.Err() != nil {
 			return over(ending{fate: fateReturned})
 		}
-		q.letters.down(err)
+		q.letters.down(fmt.Errorf("dead letter of message %q: %w", m.logID(), err))
 		if sleep(hold, pauses.pause()) != nil {
 			return over(ending{fate: fateReturned})
 		}
@@ -97,7 +99,7 @@ func (q *queue) clearDead(work context.Context, m *message, deadID string) {
 // expiration would delete the letter, a user-id must be the publisher's own
 // (https://www.rabbitmq.com/docs/validated-user-id), and letters are always persistent. Nor can two headers: CC and BCC route
 // (https://www.rabbitmq.com/docs/sender-selected).
-func (q *queue) compose(m *message, o obituary) letter {
+func (q *queue) compose(m *message, o obituary) (sent letter, leftOut []string) {
 	headers := make(table, len(m.Headers)+14)
 	maps.Copy(headers, m.Headers)
 	set := func(name string, value any) { headers[headerPrefix+name] = value }
@@ -130,18 +132,27 @@ func (q *queue) compose(m *message, o obituary) letter {
 			set(name, value)
 		}
 	}
+	delete(headers, headerPrefix+"left-out")
 	delete(headers, headerPrefix+"status")
 	if o.status != 0 {
 		set("status", int64(o.status))
 	}
+	leftOut = fitHeaders(headers, headerRoom(q.publisher.broker.frame.Load()))
 	return letter{
 		Headers: headers, ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, DeliveryMode: persistent, Priority: m.Priority,
 		CorrelationId: m.CorrelationId, ReplyTo: m.ReplyTo, MessageId: m.MessageId, Timestamp: m.Timestamp, Type: m.Type, AppId: m.AppId, Body: m.Body,
+	}, leftOut
+}
+
+func (q *queue) noteLeftOut(m *message, names []string) {
+	if len(names) > 0 {
+		q.log.Warn("headers of the message did not fit into its dead letter and were left out, the largest first", "id", m.logID(), "left_out", len(names))
 	}
 }
 
-func shorten(s string) string {
-	const most = 512
+func shorten(s string) string { return shortenTo(s, 512) }
+
+func shortenTo(s string, most int) string {
 	if len(s) > most {
 		s = s[:most]
 	}

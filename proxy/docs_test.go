@@ -89,8 +89,9 @@ func TestPagesListClosedSets(t *testing.T) {
 func letterHeaders() []string {
 	m := &message{delivery: &delivery{Expiration: "60000", UserId: "guest"}}
 	full := obituary{reason: dedup.ReasonRejected, deadID: "0123456789abcdef", status: 400, problem: "why", response: []byte("what")}
-	q := &queue{cfg: QueueConfig{Name: "orders"}}
-	return slices.Collect(maps.Keys(q.compose(m, full).Headers))
+	q := &queue{cfg: QueueConfig{Name: "orders"}, publisher: newPublisher(&broker{})}
+	sent, _ := q.compose(m, full)
+	return append(slices.Collect(maps.Keys(sent.Headers)), headerPrefix+"left-out")
 }
 
 func TestOperationsPageListsEveryMetric(t *testing.T) {

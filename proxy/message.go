@@ -27,12 +27,26 @@ const headerPrefix = "x-rabbitonce-"
 // identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
 func (q *queue) identify(s *session, d *delivery) (m *message, ok bool) {
 	unpark(d)
+	q.unletter(d)
 	m = &message{delivery: d, session: s, received: time.Now()}
 	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
 	if ok {
 		q.setID(m, id)
 	}
 	return m, ok
+}
+
+// unletter gives a dead letter of this queue that was put back the exchange and routing key that it had, which any tool changes on the way: an ID
+// made by hash covers them. It changes the delivery.
+func (q *queue) unletter(d *delivery) {
+	if _, ok := d.Headers[headerPrefix+"dead-id"].(string); !ok || d.Headers[headerPrefix+"queue"] != q.cfg.Name {
+		return
+	}
+	exchange, hasExchange := d.Headers[headerPrefix+"exchange"].(string)
+	key, hasKey := d.Headers[headerPrefix+"routing-key"].(string)
+	if hasExchange && hasKey {
+		d.Exchange, d.RoutingKey = exchange, key
+	}
 }
 
 func (q *queue) setID(m *message, id dedup.ID) {

@@ -19,7 +19,11 @@ type part struct {
 	isUp    bool
 	problem string
 	since   time.Time
+	logged  time.Time // when a reason was last logged
 }
+
+// quietFor is how long a part that is down says nothing more when the words of its problem change, as they do with each operation that fails.
+const quietFor = 10 * time.Second
 
 // PartStatus is a part in /status.
 type PartStatus struct {
@@ -49,7 +53,7 @@ func (p *part) up() {
 	p.gauge.Set(1)
 }
 
-// down notes the reason; it is logged when it changes, not each time it is met.
+// down notes the reason. It is logged when the part goes down and, not too often, when it changes.
 func (p *part) down(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +63,10 @@ func (p *part) down(err error) {
 	if p.isUp {
 		p.since = time.Now()
 	}
-	p.log.Warn("waiting", "part", p.name, "error", err.Error())
+	if p.isUp || time.Since(p.logged) > quietFor {
+		p.logged = time.Now()
+		p.log.Warn("waiting", "part", p.name, "error", err.Error())
+	}
 	p.isUp, p.problem = false, err.Error()
 	p.gauge.Set(0)
 }

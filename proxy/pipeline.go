@@ -60,6 +60,8 @@ const (
 	claimSlack = time.Second
 	// clockSlack is how much later than here a deadline may be for the store; a claim that comes too early is told to wait for the rest.
 	clockSlack = 5 * time.Millisecond
+	// foreignPause is how long a message waits whose key in the store holds something else.
+	foreignPause = 30 * time.Second
 	// longestRest bounds a wait here, where a message cannot or may not wait elsewhere.
 	longestRest = 5 * time.Minute
 	// pollFirst and pollLast bound the pauses of a copy that asks for a message that somebody else has.
@@ -167,6 +169,9 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	switch {
 	case errors.Is(err, errUnclaimed):
 		return q.unclaimedAttempt(work, hold, m, &slot)
+	case errors.Is(err, dedup.ErrForeignRecord):
+		q.log.Warn("a message cannot be claimed", "id", m.logID(), "error", err.Error())
+		return later(foreignPause)
 	case err != nil:
 		return over(ending{fate: fateReturned})
 	case mv.step != stepPost && q.cfg.Dedup.Mode == dedup.ModeObserve:
@@ -185,7 +190,7 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	case stepRefuse:
 		slot.free()
 		q.metrics.duplicates[duplicateConflict].Inc()
-		return q.publishLetter(hold, m, obituary{reason: mv.reason, attempts: claim.Record.Attempts})
+		return q.publishLetter(hold, m, obituary{reason: mv.reason, attempts: claim.Record.Attempts, first: claim.Record.FirstClaimed})
 	case stepPublish:
 		slot.free()
 		q.metrics.duplicates[duplicateDead].Inc()
@@ -228,8 +233,8 @@ func (s *heldSlot) free() {
 
 // claim claims the message and decides what follows. It asks until the store answers, always with the same token, so that a
 // claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is claimed again. The
-// error is errUnclaimed when the store is down and the queue goes on without it, else it means that hold ended first; what
-// was claimed by then is given back.
+// error is errUnclaimed when the store is down and the queue goes on without it, dedup.ErrForeignRecord when the key is
+// spoilt, else it means that hold ended first; what was claimed by then is given back.
 func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move, error) {
 	req := dedup.ClaimRequest{
 		Key: m.key, Token: dedup.NewToken(), Fingerprint: m.fingerprint, DeadID: m.deadID(),
@@ -242,10 +247,13 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 		return dedup.Claim{}, move{}, errUnclaimed
 	}
 	var held *dedup.Lease // of an earlier turn of this loop
-	for {
+	for tries := 1; ; tries++ {
 		claim, err := q.store.Claim(work, req)
 		if claim.Lease != nil {
 			held = claim.Lease
+		}
+		if errors.Is(err, dedup.ErrForeignRecord) {
+			return claim, move{}, err
 		}
 		if err != nil {
 			q.storeGate.close(err)
@@ -267,6 +275,9 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 		mv := decideClaim(claim, q.rules)
 		if mv.step != stepPost || q.fresh(claim.Lease) {
 			return claim, mv, nil
+		}
+		if tries%10 == 0 {
+			q.log.Warn("the store answers too slowly for DEDUP_LEASE: nothing is POSTed under a claim that is almost over; set a longer DEDUP_LEASE", "id", m.logID(), "claims", tries)
 		}
 	}
 }

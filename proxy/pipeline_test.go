@@ -374,7 +374,7 @@ func TestLetterKeepsTheMessageAndTellsItsStory(t *testing.T) {
 		ContentType: "text/x", ContentEncoding: "gzip", DeliveryMode: 1, Priority: 3, CorrelationId: "c", ReplyTo: "r", Expiration: "60000",
 		MessageId: "m", Timestamp: stamp, Type: "t", UserId: "u", AppId: "app", Exchange: "ex", RoutingKey: "rk", Body: []byte("\x00body"),
 	}}
-	got := b.queue.compose(m, obituary{reason: dedup.ReasonRejected, deadID: "0011223344556677", attempts: 2, status: 422, response: []byte("no\xff")})
+	got, _ := b.queue.compose(m, obituary{reason: dedup.ReasonRejected, deadID: "0011223344556677", attempts: 2, status: 422, response: []byte("no\xff")})
 	deadAt, _ := got.Headers["x-rabbitonce-dead-at"].(string)
 	if at, err := time.Parse(time.RFC3339Nano, deadAt); err != nil || time.Since(at) > time.Minute {
 		t.Errorf("dead-at is %q", deadAt)

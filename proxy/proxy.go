@@ -25,7 +25,7 @@ type Proxy struct {
 	started   time.Time
 	store     *dedup.Store
 	storeGate *gate
-	broker    *broker
+	reload    func() (*Config, error)
 	publisher *publisher
 	queues    []*queue
 	draining  atomic.Bool
@@ -49,9 +49,10 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 	}
 	p := &Proxy{
 		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,
-		broker: &broker{config: reload}, publisher: newPublisher(&broker{config: reload}),
+		reload: reload, publisher: newPublisher(&broker{config: reload}),
 		listening: make(chan string, 1),
 	}
+	p.publisher.alarm = p.publishingAlarm
 	p.storeGate = newGate(newPart("store", log, m.storeUp), p.probeStore())
 	for _, qc := range cfg.Queues {
 		q, err := p.newQueue(qc, m)
@@ -61,6 +62,17 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 		p.queues = append(p.queues, q)
 	}
 	return p, nil
+}
+
+// publishingAlarm shows in every queue that the broker blocks publishers, or that it no longer does.
+func (p *Proxy) publishingAlarm(err error) {
+	for _, q := range p.queues {
+		if err != nil {
+			q.letters.down(err)
+		} else {
+			q.letters.up()
+		}
+	}
 }
 
 // probeStore asks the store whether it takes claims, under a key of this process alone.
@@ -81,7 +93,7 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 	}
 	log := p.log.With("queue", cfg.Name)
 	q := &queue{
-		cfg: cfg, log: log, broker: p.broker, publisher: p.publisher, store: p.store, service: service,
+		cfg: cfg, log: log, broker: &broker{config: p.reload}, publisher: p.publisher, store: p.store, service: service,
 		rules:       rules{retry: cfg.Retry, onUnknown: cfg.Forward.OnUnknown, unknownMax: cfg.Forward.UnknownMax},
 		metrics:     m.queue(cfg.Name),
 		serviceGate: newGate(newPart("service", log, m.serviceUp.WithLabelValues(cfg.Name)), service.Probe),
@@ -149,21 +161,30 @@ func (p *Proxy) shutdown(queues *sync.WaitGroup, drain, abort context.CancelCaus
 	drain(errDraining)
 	ended := make(chan struct{})
 	go func() { defer close(ended); queues.Wait() }()
-	reserve := min(2*time.Second, p.cfg.ShutdownGrace/4)
+	reserve := min(3*time.Second, p.cfg.ShutdownGrace/3) // for what ends in the cut, and for closing
 	if !endedWithin(ended, p.cfg.ShutdownGrace-reserve) {
 		p.log.Warn("SHUTDOWN_GRACE is almost over: requests that are still under way are cut off; their outcome is unknown")
 		abort(errGraceOver)
-		if !endedWithin(ended, reserve*3/4) {
+		if !endedWithin(ended, reserve/2) {
 			p.log.Warn("exiting with work unfinished: unacknowledged deliveries go back to their queues")
 		}
 	}
 	abort(errGraceOver)
-	p.broker.close()
-	p.publisher.closeNow()
+	p.closeConnections(reserve / 3)
+	p.log.Info("stopped", "took", time.Since(began).Round(time.Millisecond).String())
+}
+
+// closeConnections ends all connections side by side; a peer that does not answer in time is left.
+func (p *Proxy) closeConnections(limit time.Duration) {
+	var closing sync.WaitGroup
+	closing.Go(p.publisher.closeNow)
 	for _, q := range p.queues {
+		closing.Go(q.broker.close)
 		q.service.Close()
 	}
-	p.log.Info("stopped", "took", time.Since(began).Round(time.Millisecond).String())
+	closed := make(chan struct{})
+	go func() { defer close(closed); closing.Wait() }()
+	endedWithin(closed, limit)
 }
 
 func endedWithin(done <-chan struct{}, d time.Duration) bool {

@@ -27,7 +27,9 @@ type publisher struct {
 	returns chan returned
 	known   map[string]bool // queues seen on this connection
 
+	ended   chan *closing          // why the connection or the channel was closed
 	blocked atomic.Pointer[string] // why the broker blocks publishers; nil when it does not
+	alarm   func(error)            // told when the broker begins to block publishers, and with nil when it ends; set before the first publish
 }
 
 func newPublisher(b *broker) *publisher {
@@ -64,11 +66,10 @@ func (p *publisher) tryPublish(ctx context.Context, to destination, m letter) er
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	if p.blocked.Load() != nil {
-		return p.noConfirm() // nothing would come back before the alarm is over
-	}
-	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	patience := time.AfterFunc(confirmTimeout, func() { p.outOfPatience(cancel) })
+	defer patience.Stop()
 	// A publish into a blocked connection can stand still in the socket; closing with a deadline frees it.
 	conn := p.conn
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) })
@@ -91,10 +92,10 @@ func (p *publisher) send(ctx context.Context, queue string, m letter) error {
 	}
 	acked, err := confirm.WaitContext(ctx)
 	switch {
-	case err != nil:
-		return p.noConfirm()
+	case err != nil || ctx.Err() != nil:
+		return context.Cause(ctx)
 	case p.ch.IsClosed():
-		return errors.New("the broker closed the channel before the confirm")
+		return p.whyEnded()
 	}
 	select {
 	case <-p.returns:
@@ -107,23 +108,43 @@ func (p *publisher) send(ctx context.Context, queue string, m letter) error {
 	return nil
 }
 
-func (p *publisher) noConfirm() error {
-	if why := p.blocked.Load(); why != nil {
-		return fmt.Errorf("the broker blocks publishers (%s): free memory or disk on the broker", *why)
+// outOfPatience gives a publish up that has no confirm yet, unless the broker blocks publishers: then the confirm comes when the alarm is over, and
+// another connection would be blocked alike.
+func (p *publisher) outOfPatience(giveUp context.CancelCauseFunc) {
+	if p.blocked.Load() == nil {
+		giveUp(fmt.Errorf("no confirm from the broker within %v", confirmTimeout))
 	}
-	return fmt.Errorf("no confirm from the broker within %v", confirmTimeout)
+}
+
+// whyEnded gives the broker's words for the end of the channel.
+func (p *publisher) whyEnded() error {
+	select {
+	case err := <-p.ended:
+		return fmt.Errorf("no confirm: %w", channelEnd(err))
+	case <-time.After(100 * time.Millisecond):
+		return errors.New("the broker closed the channel before the confirm")
+	}
 }
 
 // watch keeps p.blocked true until the connection ends, when the library closes notices.
 func (p *publisher) watch(notices <-chan blocking) {
 	for b := range notices {
-		if b.Active {
-			p.blocked.Store(&b.Reason)
-		} else {
-			p.blocked.Store(nil)
+		if !b.Active {
+			p.unblock()
+			continue
+		}
+		p.blocked.Store(&b.Reason)
+		if p.alarm != nil {
+			p.alarm(fmt.Errorf("the broker blocks publishers (%s): free memory or disk on the broker", b.Reason))
 		}
 	}
-	p.blocked.Store(nil)
+	p.unblock()
+}
+
+func (p *publisher) unblock() {
+	if p.blocked.Swap(nil) != nil && p.alarm != nil {
+		p.alarm(nil)
+	}
 }
 
 // connect opens the publishing connection and its channel when there is none that works.
@@ -137,6 +158,7 @@ func (p *publisher) connect(ctx context.Context) error {
 		return err
 	}
 	p.conn, p.known = conn, map[string]bool{}
+	p.broker.frame.Store(int64(frameSize(conn)))
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("open channel: %w", brokerError(err))
@@ -145,6 +167,7 @@ func (p *publisher) connect(ctx context.Context) error {
 		return fmt.Errorf("switch confirms on: %w", brokerError(err))
 	}
 	p.ch, p.returns = ch, ch.NotifyReturn(make(chan returned, 4))
+	p.ended = ch.NotifyClose(make(chan *closing, 1))
 	go p.watch(conn.NotifyBlocked(make(chan blocking, 1)))
 	return nil
 }

@@ -48,11 +48,13 @@ type queue struct {
 func (q *queue) run(work, hold context.Context) {
 	defer q.handlers.Wait()
 	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
+	poison := backoff{first: time.Minute, last: time.Hour}
+	prefetch := q.cfg.Prefetch
 	for {
 		if q.serviceGate.wait(hold) != nil || q.waitForStore(hold) != nil {
 			return
 		}
-		c, err := q.broker.consume(hold, q.cfg.Name, q.cfg.Prefetch)
+		c, err := q.broker.consume(hold, q.cfg.Name, prefetch)
 		if err == nil {
 			q.sessionPart.up()
 			began := time.Now()
@@ -60,16 +62,26 @@ func (q *queue) run(work, hold context.Context) {
 			if time.Since(began) > pauses.last {
 				pauses.reset()
 			}
+			if !errors.Is(err, errUndecodable) {
+				prefetch = q.cfg.Prefetch
+			}
 		}
 		if hold.Err() != nil {
 			return
 		}
 		q.sessionPart.down(err)
-		if errors.Is(err, errPaused) {
+		pause := time.Duration(0)
+		switch {
+		case errors.Is(err, errPaused):
 			pauses.reset()
-			continue
+		case errors.Is(err, errUndecodable) && prefetch == 1:
+			pause = poison.pause() // it is at the head: every try counts as a return of it
+		case errors.Is(err, errUndecodable):
+			prefetch = 1 // until it is the only one that comes back
+		default:
+			pause = pauses.pause()
 		}
-		if sleep(hold, pauses.pause()) != nil {
+		if sleep(hold, pause) != nil {
 			return
 		}
 	}

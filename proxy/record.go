@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"rabbitonce/dedup"
@@ -19,7 +20,7 @@ func (q *queue) record(work context.Context, write func(context.Context) (dedup.
 		if err == nil {
 			return result, nil
 		}
-		q.storeGate.close(err)
+		q.storeFailed(err)
 		if sleep(work, pauses.pause()) != nil {
 			return tryWrite(work, write) // the last word
 		}
@@ -47,7 +48,7 @@ func (q *queue) recordSuccess(work context.Context, m *message, claim dedup.Clai
 		if err == nil {
 			break
 		}
-		q.storeGate.close(err)
+		q.storeFailed(err)
 		stopped := sleep(work, pauses.pause()) != nil
 		if !acked && (stopped || claim.Lease.Left() <= 0) {
 			acked = true
@@ -83,5 +84,12 @@ func (q *queue) abandon(work context.Context, m *message, req dedup.ClaimRequest
 		if err != nil {
 			q.log.Warn("a claim whose reply was lost could not be given back", "id", m.logID(), "error", err.Error())
 		}
+	}
+}
+
+// storeFailed closes the store's gate, unless the error is about one key alone.
+func (q *queue) storeFailed(err error) {
+	if !errors.Is(err, dedup.ErrForeignRecord) {
+		q.storeGate.close(err)
 	}
 }

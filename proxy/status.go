@@ -4,12 +4,14 @@ import "time"
 
 // Status is what /status answers: each part, up or what is missing.
 type Status struct {
-	Version string        `json:"version"`
-	State   string        `json:"state"` // consuming, waiting (something is missing) or draining
-	Missing []string      `json:"missing,omitempty"`
-	Started time.Time     `json:"started"`
-	Store   PartStatus    `json:"store"`
-	Queues  []QueueStatus `json:"queues"`
+	Version string   `json:"version"`
+	State   string   `json:"state"` // consuming, waiting (something is missing) or draining
+	Missing []string `json:"missing,omitempty"`
+	// Warnings are what was odd about the configuration at start.
+	Warnings []string      `json:"warnings,omitempty"`
+	Started  time.Time     `json:"started"`
+	Store    PartStatus    `json:"store"`
+	Queues   []QueueStatus `json:"queues"`
 }
 
 // QueueStatus is one queue in /status.
@@ -35,7 +37,7 @@ func (q *queue) status() QueueStatus {
 
 // Status is safe for concurrent use.
 func (p *Proxy) Status() Status {
-	s := Status{Version: p.cfg.Version, State: "consuming", Started: p.started.UTC(), Store: p.storeGate.part.status()}
+	s := Status{Warnings: p.cfg.Warnings, Version: p.cfg.Version, State: "consuming", Started: p.started.UTC(), Store: p.storeGate.part.status()}
 	need := func(name string, part PartStatus) {
 		if !part.Up {
 			s.Missing = append(s.Missing, name+": "+part.Problem)

@@ -58,10 +58,44 @@ func strayVariables(vars map[string]string, queuePrefixes map[string]string) (wa
 		case inQueue && known[plain]:
 			problems = append(problems, fmt.Sprintf("%s: %s holds for the whole process and cannot be set for one queue", name, plain))
 		case isOurs(name) && !injectedByKubernetes(name):
-			warnings = append(warnings, fmt.Sprintf("%s is not a variable of this program: misspelt, or a queue that QUEUES does not list?", name))
+			warnings = append(warnings, fmt.Sprintf("%s is not a variable of this program%s", name, guess(plain, known)))
 		}
 	}
 	return warnings, problems
+}
+
+// guess names the variable that was probably meant.
+func guess(name string, known map[string]bool) string {
+	best, least := "", 3
+	for other := range known {
+		if d := distance(name, other); d < least || d == least && other < best {
+			best, least = other, d
+		}
+	}
+	if best == "" {
+		return ": misspelt, or a queue that QUEUES does not list?"
+	}
+	return ": is " + best + " meant?"
+}
+
+// distance counts the letters to insert, delete or replace to get from a to b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			corner, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, corner+cost)
+		}
+	}
+	return row[len(b)]
 }
 
 func orDefault(off string) string {

@@ -96,7 +96,7 @@ func (q *queue) recordLate(work context.Context, m *message, status int) {
 			if err == nil {
 				return
 			}
-			q.storeGate.close(err)
+			q.storeFailed(err)
 			if sleep(work, pauses.pause()) != nil {
 				q.metrics.unrecorded.Inc()
 				return

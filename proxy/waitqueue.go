@@ -75,9 +75,13 @@ func waitArguments(queue string, step time.Duration) table {
 
 // park moves a message to a wait queue; the caller acknowledges the delivery then. False means that it could not be published.
 func (q *queue) park(ctx context.Context, m *message, pause time.Duration) bool {
+	sent := parcel(m.delivery)
+	if tableSize(sent.Headers) > headerRoom(q.publisher.broker.frame.Load()) {
+		return false // it waits here: the next attempt needs its headers whole
+	}
 	step := q.waitStep(pause)
 	to := destination{queue: waitQueue(q.cfg.Name, step), arguments: waitArguments(q.cfg.Name, step)}
-	err := q.publisher.publish(ctx, to, parcel(m.delivery))
+	err := q.publisher.publish(ctx, to, sent)
 	switch {
 	case err == nil:
 		q.letters.up()

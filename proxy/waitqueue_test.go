@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"rabbitonce/dedup"
 )
 
 func TestWaitSteps(t *testing.T) {
@@ -40,6 +42,24 @@ func TestWaitQueueNames(t *testing.T) {
 		if got := waitQueue("q", d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
+	}
+}
+
+// TestALetterPutBackIsWhatItWas also holds an ID made by hash, which covers exchange and routing key.
+func TestALetterPutBackIsWhatItWas(t *testing.T) {
+	q := &queue{cfg: QueueConfig{Name: "orders"}, publisher: newPublisher(&broker{})}
+	before := delivery{Exchange: "ex", RoutingKey: "rk", Body: []byte("b")}
+	sent, _ := q.compose(&message{delivery: &before}, obituary{deadID: "0011223344556677"})
+	back := delivery{Headers: sent.Headers, RoutingKey: "orders", Body: sent.Body}
+	q.unletter(&back)
+	if got, want := dedup.HashID(envelope(&back)), dedup.HashID(envelope(&before)); got != want {
+		t.Errorf("the ID became %v, was %v", got, want)
+	}
+	other := &queue{cfg: QueueConfig{Name: "other"}}
+	moved := delivery{Headers: sent.Headers, RoutingKey: "other"}
+	other.unletter(&moved)
+	if moved.RoutingKey != "other" {
+		t.Error("a letter moved to another queue keeps that queue's routing key")
 	}
 }
 
