@@ -28,7 +28,7 @@ func TestMetricsAtStart(t *testing.T) {
 		metric, label string
 		want          map[string]float64
 	}{
-		{"rabbitonce_deliveries_total", "outcome", labels("done", "unrecorded", "duplicate", "dead_letter", "returned")},
+		{"rabbitonce_deliveries_total", "outcome", labels("done", "unrecorded", "duplicate", "dead_letter", "parked", "returned")},
 		{"rabbitonce_duplicates_total", "kind", labels("done", "busy", "waiting", "dead", "conflict")},
 		{"rabbitonce_dead_letters_total", "reason", labels("rejected", "attempts-exhausted", "max-age", "unknown-outcome", "missing-id", "conflict")},
 		{"rabbitonce_request_seconds_count", "outcome", labels("done", "defer", "fail", "reject", "unknown", "unreachable")},

@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 		"dots in path":             {env{"FORWARD_URL": "http://127.0.0.1:1/a/../b"}, []string{"FORWARD_URL"}, nil},
 		"dots as queue":            {env{"FORWARD_URL": "http://127.0.0.1:1/{queue}", "QUEUES": ".."}, []string{"FORWARD_URL"}, nil},
 		"other schemes":            {env{"FORWARD_URL": "ftp://127.0.0.1/", "RABBITMQ_URL": "http://127.0.0.1", "REDIS_URL": "memcached://127.0.0.1"}, []string{"FORWARD_URL", "RABBITMQ_URL", "REDIS_URL"}, nil},
-		"retention too short":      {env{"DEDUP_RETENTION": "24h"}, []string{"DEDUP_RETENTION"}, []string{"RETRY_MAX_AGE", "DEDUP_LEASE", "24h1m0s"}},
+		"retention too short":      {env{"DEDUP_RETENTION": "24h"}, []string{"DEDUP_RETENTION"}, []string{"RETRY_MAX_AGE", "DEDUP_LEASE", "24h10m30s"}},
 		"policies":                 {env{"DEDUP_ON_CONFLICT": "ignore", "FORWARD_ON_UNKNOWN": "maybe", "DEDUP_STORE": "postgres"}, []string{"DEDUP_ON_CONFLICT", "FORWARD_ON_UNKNOWN", "DEDUP_STORE"}, nil},
 		"ID from nowhere":          {env{"DEDUP_ID_FROM": "message_id,json:id,header:"}, []string{"DEDUP_ID_FROM", "DEDUP_ID_FROM", "DEDUP_ID_FROM"}, []string{"message_id", "json:id"}},
 		"numbers":                  {env{"PREFETCH": "-1", "FORWARD_CONCURRENCY": "0", "FORWARD_UNKNOWN_MAX": "-1"}, []string{"PREFETCH", "FORWARD_CONCURRENCY", "FORWARD_UNKNOWN_MAX"}, nil},
