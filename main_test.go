@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestCommands(t *testing.T) {
+	for _, name := range []string{"RABBITMQ_URL", "REDIS_URL", "QUEUES", "FORWARD_URL"} {
+		t.Setenv(name, "") // set but empty counts as unset
+	}
+	t.Setenv("HEALTH_ADDR", "127.0.0.1:1") // nobody listens there
+	tests := map[string]struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		"version":              {[]string{"version"}, exitOK, "rabbitonce dev\n", ""},
+		"help":                 {[]string{"--help"}, exitOK, "usage: rabbitonce", ""},
+		"unknown":              {[]string{"consume"}, exitUsage, "", "usage: rabbitonce"},
+		"too many":             {[]string{"run", "now"}, exitUsage, "", "usage: rabbitonce"},
+		"not configured":       {nil, exitUsage, "", "QUEUES: is required"},
+		"run, not configured":  {[]string{"run"}, exitUsage, "", "RABBITMQ_URL: is required"},
+		"healthcheck, nothing": {[]string{"healthcheck"}, exitFailed, "", "healthcheck"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			if code := command(tt.args, &stdout, &stderr); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			if !strings.Contains(stdout.String(), tt.stdout) || tt.stdout == "" && stdout.Len() > 0 {
+				t.Errorf("stdout: %q", stdout.String())
+			}
+			if !strings.Contains(stderr.String(), tt.stderr) || tt.stderr == "" && stderr.Len() > 0 {
+				t.Errorf("stderr: %q", stderr.String())
+			}
+		})
+	}
+}
+
+// TestMainIsATableOfContents keeps the wiring out of main.
+func TestMainIsATableOfContents(t *testing.T) {
+	b, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(b), "\n"); lines > 100 {
+		t.Errorf("main.go has %d lines", lines)
+	}
+}
