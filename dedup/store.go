@@ -152,7 +152,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (Record, bool, error) {
 	if !found {
 		return Record{}, false, nil
 	}
-	r, err := parseRecord(value)
+	r, err := parseRecord(value, time.Now().UnixMilli())
 	if err != nil {
 		return Record{}, false, fmt.Errorf("inspect: %w", err)
 	}
