@@ -40,6 +40,8 @@ type operation struct {
 	unknown     bool
 	deadID      deadID
 	hasDeadID   bool // a claim may come without one
+
+	confirm bool // an answer counts only when DEDUP_WAIT_REPLICAS have it
 }
 
 // milliseconds rounds up, so that no positive duration becomes none; negative

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,6 +28,10 @@ const (
 //go:embed scripts/protocol.lua
 var protocolSource string
 
+// redisNode is a client of one server; the only file that knows the library by
+// name is this one.
+type redisNode = redis.Client
+
 // redisBackend runs the protocol's script on Redis: on one server, on the one
 // that Sentinel calls the primary, or on the primaries of a cluster.
 type redisBackend struct {
@@ -37,7 +40,7 @@ type redisBackend struct {
 	any      redis.UniversalClient
 	dialer   *dialer
 	script   string // its SHA-1, by which the server knows it
-	replicas int    // how many must have a success
+	replicas int    // how many must have what is to be confirmed
 }
 
 func newRedis(cfg Config) (*redisBackend, error) {
@@ -146,63 +149,6 @@ func redisOptions(cfg Config) (*redisSettings, error) {
 	return s, nil
 }
 
-func (b *redisBackend) run(ctx context.Context, group []*call) {
-	if b.cluster == nil {
-		b.runOn(ctx, b.single, group)
-		return
-	}
-	parts, err := b.byPrimary(ctx, group)
-	if err != nil {
-		b.leave("")
-		for _, c := range group {
-			c.err = explain(err)
-		}
-		return
-	}
-	var work sync.WaitGroup
-	for primary, part := range parts {
-		work.Go(func() { b.runOn(ctx, primary, part) })
-	}
-	work.Wait()
-	b.follow(ctx, group)
-}
-
-// byPrimary splits a group by the server that its keys are on. It fails for
-// all or for none: when no node tells what the cluster looks like.
-func (b *redisBackend) byPrimary(ctx context.Context, group []*call) (map[*redis.Client][]*call, error) {
-	parts := map[*redis.Client][]*call{}
-	for _, c := range group {
-		primary, err := b.cluster.MasterForKey(ctx, c.op.key)
-		if err != nil {
-			return nil, err
-		}
-		parts[primary] = append(parts[primary], c)
-	}
-	return parts, nil
-}
-
-// runOn runs calls on one server.
-func (b *redisBackend) runOn(ctx context.Context, server *redis.Client, group []*call) {
-	if right := b.perform(ctx, server, b.replicas, group); right {
-		return
-	}
-	if b.cluster == nil {
-		b.leave("") // Sentinel may have named more than one
-		return
-	}
-	b.leave(server.Options().Addr)
-}
-
-// leave gives up the connections to an address, or all for "": the server is
-// gone, or not the primary any more. The next group dials anew, and asks
-// Sentinel or the cluster where to.
-func (b *redisBackend) leave(address string) {
-	b.dialer.condemn(address)
-	if b.cluster != nil {
-		b.cluster.ReloadState(context.Background()) // in the background
-	}
-}
-
 // wrongServer tells an error after which another connection, or another server,
 // may do better: everything that is no answer, and the answer of a replica.
 func wrongServer(err error) bool {
@@ -210,35 +156,13 @@ func wrongServer(err error) bool {
 	return !errors.As(err, &answered) || strings.Contains(err.Error(), "READONLY ")
 }
 
-// follow sends what a node of a cluster redirected to where it belongs. A
-// redirected operation has not been executed, so this is no repeat. The library
-// follows: MOVED, for a slot that is elsewhere, and ASK, for a key of a slot that is on its way.
-func (b *redisBackend) follow(ctx context.Context, group []*call) {
-	var redirected []*call
-	for _, c := range group {
-		_, moved := redis.IsMovedError(c.err)
-		_, asked := redis.IsAskError(c.err)
-		if moved || asked {
-			redirected = append(redirected, c)
-		}
-	}
-	if len(redirected) == 0 {
-		return
-	}
-	b.cluster.ReloadState(ctx)
-	b.perform(ctx, b.cluster, 0, redirected)
-	if b.replicas == 0 {
-		return
-	}
-	for _, c := range redirected {
-		if c.op.word == wordSucceed && c.err == nil {
-			c.err = errMoving // which of the nodes to wait at is not known here
-		}
-	}
+// isRedirect tells the answers of a cluster's node that sends an operation on,
+// and has not executed it.
+func isRedirect(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	_, asked := redis.IsAskError(err)
+	return moved || asked
 }
-
-// errMoving is for a success that a cluster has, but perhaps on one node only.
-var errMoving = errors.New("recorded while its slot moved to another node; whether DEDUP_WAIT_REPLICAS have it is to be asked again")
 
 // executor is a client of one server or of a cluster.
 type executor interface {
@@ -246,8 +170,8 @@ type executor interface {
 	Pipeline() redis.Pipeliner
 }
 
-// perform runs calls, and waits until so many replicas have the successes
-// among them. It reports whether this is the right server, as far as one can
+// perform runs calls, and waits until so many replicas have those that are to
+// be confirmed. It reports whether this is the right server, as far as one can
 // tell.
 func (b *redisBackend) perform(ctx context.Context, server executor, replicas int, group []*call) bool {
 	unloaded, right := send(ctx, server, replicas, group, "EVALSHA", b.script)
@@ -269,7 +193,7 @@ func send(ctx context.Context, server executor, replicas int, group []*call, com
 		commands[i] = redis.NewStringCmd(ctx, arguments(command, script, &c.op)...)
 	}
 	var copies *redis.IntCmd
-	if replicas > 0 && anySuccess(group) {
+	if replicas > 0 && anyToConfirm(group) {
 		// On the same connection as the writes: the server counts the replicas
 		// that have what this connection wrote.
 		copies = redis.NewIntCmd(ctx, "WAIT", replicas, replicaTimeout.Milliseconds())
@@ -324,44 +248,6 @@ func (b *redisBackend) ping(ctx context.Context) error {
 	return explain(b.cluster.ForEachMaster(ctx, func(ctx context.Context, primary *redis.Client) error {
 		return primary.Ping(ctx).Err()
 	}))
-}
-
-// advise warns of an eviction policy under which the server may drop records.
-// A server that denies the question gets no warning.
-func (b *redisBackend) advise(ctx context.Context) []string {
-	policy := ""
-	if b.cluster == nil {
-		policy = evictionPolicy(ctx, b.single)
-	} else {
-		var mu sync.Mutex
-		_ = b.cluster.ForEachMaster(ctx, func(ctx context.Context, primary *redis.Client) error {
-			if p := evictionPolicy(ctx, primary); evicts(p) {
-				mu.Lock()
-				defer mu.Unlock()
-				policy = p
-			}
-			return nil
-		})
-	}
-	if !evicts(policy) {
-		return nil
-	}
-	return []string{fmt.Sprintf("Redis has maxmemory-policy %s: when its memory is full it drops records, and their messages are executed again; set maxmemory-policy noeviction", policy)}
-}
-
-func evicts(policy string) bool { return policy != "" && policy != "noeviction" }
-
-func evictionPolicy(ctx context.Context, server *redis.Client) string {
-	const field = "maxmemory_policy:"
-	info, err := server.Info(ctx, "memory").Result()
-	if err == nil {
-		for line := range strings.Lines(info) {
-			if policy, ok := strings.CutPrefix(line, field); ok {
-				return strings.TrimSpace(policy)
-			}
-		}
-	}
-	return server.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]
 }
 
 func (b *redisBackend) close() error {

@@ -65,6 +65,7 @@ func TestASuccessOutlivesAFailover(t *testing.T) {
 	wantError(t, "succeed", s.Succeed(ctx, r.Key, 200, payload, keep), unsafe)
 	wantError(t, "the repeat", s.Succeed(ctx, r.Key, 200, payload, keep), unsafe)
 	wantError(t, "the repeat of another", other.Succeed(ctx, r.Key, 200, payload, keep), unsafe)
+	wantError(t, "probe", s.Probe(ctx, testKey(t)), unsafe)
 	// What is no success waits for nobody.
 	start := time.Now()
 	if c, err := s.Claim(ctx, request(r.Key)); err != nil || c.Verdict != Done {
@@ -76,6 +77,10 @@ func TestASuccessOutlivesAFailover(t *testing.T) {
 	tr.replica.signal(t, syscall.SIGCONT)
 	if err := within(patience, func() error { return s.Succeed(ctx, r.Key, 200, payload, keep) }); err != nil {
 		t.Fatal(err)
+	}
+
+	if err := s.Probe(ctx, testKey(t)); err != nil {
+		t.Error(err)
 	}
 
 	if err := tr.primary.kill(); err != nil {
@@ -225,7 +230,7 @@ func TestASlotThatMoves(t *testing.T) {
 			t.Errorf("while the slot moves, call %d: %q, %v; want %q", i, group[i].answer.letter, group[i].err, want)
 		}
 	}
-	wantError(t, "a success that replicas must have", careful.Succeed(ctx, key, 200, payload, keep), "while its slot moved")
+	wantError(t, "a success that replicas must have", careful.Succeed(ctx, key, 200, payload, keep), "its slot is moving")
 	if err := s.Succeed(ctx, key, 200, payload, keep); err != nil {
 		t.Error("while the slot moves: ", err)
 	}
