@@ -44,13 +44,18 @@ func parseAnswer(text string) (answer, error) {
 	if len(text) < size {
 		return answer{}, errCorrupt
 	}
-	a := answer{letter: letter(text[0]), now: readTime(text[1:])}
+	a := answer{letter: letter(text[0]), now: readClock(text[1:])}
 	if len(text) == size {
 		return a, nil
 	}
 	var err error
-	a.record, err = parseRecord(text[size:])
+	a.record, err = parseRecord(text[size:], a.now)
 	return a, err
+}
+
+// readClock reads 48 bits of milliseconds since 1970.
+func readClock(b string) int64 {
+	return int64(b[0])<<40 | int64(b[1])<<32 | int64(b[2])<<24 | int64(b[3])<<16 | int64(b[4])<<8 | int64(b[5])
 }
 
 // verdict reads a claim's answer.

@@ -7,11 +7,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // BenchmarkClaimAndRecord measures whole messages: a claim and a recorded
-// success each, at several numbers in flight. "ungrouped" sends every
-// operation on its own, for comparison.
+// success each, at several numbers in flight. For comparison, "ungrouped" sends
+// every operation on its own, and "library" leaves the grouping to the Redis
+// library's own auto-pipelining.
 func BenchmarkClaimAndRecord(b *testing.B) {
 	for _, inFlight := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("grouped/%d", inFlight), func(b *testing.B) {
@@ -22,13 +25,14 @@ func BenchmarkClaimAndRecord(b *testing.B) {
 			defer s.Close()
 			measure(b, inFlight, s.await)
 		})
+		b.Run(fmt.Sprintf("library/%d", inFlight), func(b *testing.B) { measure(b, inFlight, libraryDo(b)) })
 		b.Run(fmt.Sprintf("ungrouped/%d", inFlight), func(b *testing.B) {
 			options, err := redisOptions(shared.config())
 			if err != nil {
 				b.Fatal(err)
 			}
 			options.PoolSize = inFlight
-			backend := newRedisWith(options)
+			backend := newRedisWith(shared.config(), options)
 			defer backend.close()
 			measure(b, inFlight, func(ctx context.Context, op operation, _ time.Time) (answer, error) {
 				c := &call{op: op}
@@ -36,6 +40,37 @@ func BenchmarkClaimAndRecord(b *testing.B) {
 				return c.answer, c.err
 			})
 		})
+	}
+}
+
+// libraryDo returns what runs an operation by the library's auto-pipelining,
+// with its own settings for it.
+func libraryDo(b *testing.B) func(context.Context, operation, time.Time) (answer, error) {
+	settings, err := redisOptions(shared.config())
+	if err != nil {
+		b.Fatal(err)
+	}
+	options := settings.Simple()
+	options.PipelinePoolSize = 0 // the library's default
+	client := redis.NewClient(options)
+	grouping, err := client.AutoPipeline()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := client.ScriptLoad(context.Background(), protocolSource).Err(); err != nil {
+		b.Fatal(err)
+	}
+	hash := redis.NewScript(protocolSource).Hash()
+	b.Cleanup(func() {
+		_ = grouping.Close()
+		_ = client.Close()
+	})
+	return func(ctx context.Context, op operation, _ time.Time) (answer, error) {
+		command := redis.NewStringCmd(ctx, arguments("EVALSHA", hash, &op)...)
+		if err := grouping.Process(ctx, command); err != nil {
+			return answer{}, err
+		}
+		return parseAnswer(command.Val())
 	}
 }
 

@@ -3,25 +3,34 @@ package dedup
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 )
 
 // The stored form of a record, big endian, the same in scripts/protocol.lua:
 //
-//	head        state 1, attempts 2, deferred 2, unknowns 1, first claimed 6, fingerprint 8
-//	processing  head, token 16, lease until 6, deadline 6, undo 1 [, previous record]
-//	waiting     head, not before 6
-//	done        head, at 6, status 2
-//	dead        head, reason 1, dead-id 8, at 6
+//	head        state 1, first claimed 5, fingerprint 6
+//	counters    attempts 2, deferred 2, unknowns 1
+//	processing  head, counters, token 16, lease until 5, deadline 5, undo 1 [, previous record]
+//	waiting     head, counters, not before 5
+//	done        head, at 5, status 2, attempts 1 or counters
+//	dead        head, counters, reason 1, dead-id 8, at 5
 //
 // The state is p, w, d or x; in upper case when an outcome was ever unknown.
-// Times are milliseconds since 1970. A done record, by far the most frequent,
-// has 28 bytes: the last length that Redis keeps in an allocation of 48.
+//
+// A time is the last 40 bits of the milliseconds since 1970: it is the one
+// nearest to now that ends in them, which is right for 17 years to either side.
+//
+// A done record, by far the most frequent, has 20 bytes when the attempts fit
+// one byte and the other counters are zero: the last length that Redis keeps in
+// an allocation of 40 bytes, or of 48 where the allocator has no such size.
 const (
-	headSize       = 20
-	processingSize = headSize + 29
-	waitingSize    = headSize + 6
-	doneSize       = headSize + 8
-	deadSize       = headSize + 15
+	headSize       = 12
+	countersSize   = 5
+	processingSize = headSize + countersSize + 27
+	waitingSize    = headSize + countersSize + 5
+	doneSize       = headSize + 7 + 1
+	longDoneSize   = headSize + 7 + countersSize
+	deadSize       = headSize + countersSize + 14
 )
 
 // errCorrupt is a value that is no record: another program's key, or a
@@ -50,11 +59,17 @@ func appendRecord(b []byte, r *record) []byte {
 		letter -= upper
 	}
 	b = append(b, letter)
-	b = binary.BigEndian.AppendUint16(b, r.attempts)
-	b = binary.BigEndian.AppendUint16(b, r.deferred)
-	b = append(b, r.unknowns)
 	b = appendTime(b, r.first)
-	b = binary.BigEndian.AppendUint64(b, uint64(r.fingerprint))
+	b = append(b, r.fingerprint.bytes()...)
+	if r.state == StateDone {
+		b = appendTime(b, r.at)
+		b = binary.BigEndian.AppendUint16(b, r.status)
+		if r.fewCounters() {
+			return append(b, byte(r.attempts))
+		}
+		return appendCounters(b, r)
+	}
+	b = appendCounters(b, r)
 	switch r.state {
 	case StateProcessing:
 		b = append(b, r.token[:]...)
@@ -66,9 +81,6 @@ func appendRecord(b []byte, r *record) []byte {
 		}
 	case StateWaiting:
 		b = appendTime(b, r.notBefore)
-	case StateDone:
-		b = appendTime(b, r.at)
-		b = binary.BigEndian.AppendUint16(b, r.status)
 	case StateDead:
 		b = append(b, byte(r.reason))
 		b = append(b, r.deadID[:]...)
@@ -77,18 +89,37 @@ func appendRecord(b []byte, r *record) []byte {
 	return b
 }
 
-// appendTime writes 48 bits of milliseconds.
-func appendTime(b []byte, ms int64) []byte {
-	return append(b, byte(ms>>40), byte(ms>>32), byte(ms>>24), byte(ms>>16), byte(ms>>8), byte(ms))
+// fewCounters tells whether a done record needs one byte for its counters.
+func (r *record) fewCounters() bool {
+	return r.attempts <= math.MaxUint8 && r.deferred == 0 && r.unknowns == 0
 }
 
-func readTime(b string) int64 {
-	return int64(b[0])<<40 | int64(b[1])<<32 | int64(b[2])<<24 | int64(b[3])<<16 | int64(b[4])<<8 | int64(b[5])
+func appendCounters(b []byte, r *record) []byte {
+	b = binary.BigEndian.AppendUint16(b, r.attempts)
+	b = binary.BigEndian.AppendUint16(b, r.deferred)
+	return append(b, r.unknowns)
+}
+
+func (r *record) readCounters(b string) {
+	r.attempts = uint16(b[0])<<8 | uint16(b[1])
+	r.deferred = uint16(b[2])<<8 | uint16(b[3])
+	r.unknowns = b[4]
+}
+
+func appendTime(b []byte, ms int64) []byte {
+	return append(b, byte(ms>>32), byte(ms>>24), byte(ms>>16), byte(ms>>8), byte(ms))
+}
+
+// readTime returns the time nearest to now that ends in the 40 bits.
+func readTime(b string, now int64) int64 {
+	bits := int64(b[0])<<32 | int64(b[1])<<24 | int64(b[2])<<16 | int64(b[3])<<8 | int64(b[4])
+	const unused = 64 - 40
+	return now + (bits-now)<<unused>>unused // the shift back extends the sign
 }
 
 // parseRecord reads the stored form; anything else is errCorrupt.
-func parseRecord(text string) (*record, error) {
-	r, err := parseFlat(text)
+func parseRecord(text string, now int64) (*record, error) {
+	r, err := parseFlat(text, now)
 	if err != nil || r.state != StateProcessing {
 		return r, err
 	}
@@ -99,7 +130,7 @@ func parseRecord(text string) (*record, error) {
 		}
 		return r, nil
 	}
-	if r.previous, err = parseFlat(rest); err != nil {
+	if r.previous, err = parseFlat(rest, now); err != nil {
 		return nil, err
 	}
 	nested := r.previous.state == StateProcessing
@@ -110,42 +141,53 @@ func parseRecord(text string) (*record, error) {
 }
 
 // parseFlat reads a record without what a processing record's undo restores.
-func parseFlat(text string) (*record, error) {
-	if len(text) < headSize {
+func parseFlat(text string, now int64) (*record, error) {
+	if len(text) < headSize+countersSize {
 		return nil, errCorrupt
 	}
-	r := &record{
-		everUnknown: text[0] < 'a',
-		attempts:    uint16(text[1])<<8 | uint16(text[2]),
-		deferred:    uint16(text[3])<<8 | uint16(text[4]),
-		unknowns:    text[5],
-		first:       readTime(text[6:]),
-	}
-	for _, c := range []byte(text[12:headSize]) {
+	r := &record{everUnknown: text[0] < 'a', first: readTime(text[1:], now)}
+	for _, c := range []byte(text[6:headSize]) {
 		r.fingerprint = r.fingerprint<<8 | Fingerprint(c)
 	}
-	body := text[headSize:]
+	body := text[headSize+countersSize:]
 	switch letter := text[0] | upper; {
 	case letter == 'p' && len(text) >= processingSize:
 		r.state = StateProcessing
 		copy(r.token[:], body)
-		r.leaseUntil = readTime(body[16:])
-		r.deadline = readTime(body[22:])
-		r.undo = undo(body[28])
+		r.leaseUntil = readTime(body[16:], now)
+		r.deadline = readTime(body[21:], now)
+		r.undo = undo(body[26])
 	case letter == 'w' && len(text) == waitingSize:
 		r.state = StateWaiting
-		r.notBefore = readTime(body)
-	case letter == 'd' && len(text) == doneSize:
-		r.state = StateDone
-		r.at = readTime(body)
-		r.status = uint16(body[6])<<8 | uint16(body[7])
+		r.notBefore = readTime(body, now)
+	case letter == 'd':
+		return parseDone(r, text[headSize:], now)
 	case letter == 'x' && len(text) == deadSize:
 		r.state = StateDead
 		r.reason = Reason(body[0])
 		copy(r.deadID[:], body[1:])
-		r.at = readTime(body[9:])
+		r.at = readTime(body[9:], now)
 	default:
 		return nil, errCorrupt
 	}
+	r.readCounters(text[headSize:])
+	return r, nil
+}
+
+// parseDone reads what follows a done record's head.
+func parseDone(r *record, body string, now int64) (*record, error) {
+	switch len(body) {
+	case doneSize - headSize:
+		r.attempts = uint16(body[7])
+	case longDoneSize - headSize:
+		if r.readCounters(body[7:]); r.fewCounters() {
+			return nil, errCorrupt // two forms of one record
+		}
+	default:
+		return nil, errCorrupt
+	}
+	r.state = StateDone
+	r.at = readTime(body, now)
+	r.status = uint16(body[5])<<8 | uint16(body[6])
 	return r, nil
 }

@@ -7,10 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// sampleTime is when the sample records are read.
+const sampleTime = 1_700_000_000_000
+
 // sampleRecords has one record of every shape.
 func sampleRecords() map[string]*record {
 	head := record{
-		attempts: 513, deferred: 258, unknowns: 3, first: 1_700_000_000_123, fingerprint: 0x0102030405060708,
+		attempts: 513, deferred: 258, unknowns: 3, first: 1_700_000_000_123, fingerprint: 0x010203040506,
 	}
 	with := func(change func(*record)) *record {
 		r := head
@@ -25,9 +28,14 @@ func sampleRecords() map[string]*record {
 		})
 	}
 	return map[string]*record{
-		"waiting":               waiting,
-		"done":                  with(func(r *record) { r.state, r.at, r.status = StateDone, 1_700_000_000_500, 204 }),
-		"dead":                  with(func(r *record) { r.state, r.at, r.reason, r.deadID = StateDead, 7, ReasonMaxAge, deadID{8, 9} }),
+		"waiting": waiting,
+		"done":    with(func(r *record) { r.state, r.at, r.status = StateDone, 1_700_000_000_500, 204 }),
+		"done, plainly": with(func(r *record) {
+			r.state, r.at, r.status, r.attempts, r.deferred, r.unknowns = StateDone, sampleTime, 200, 255, 0, 0
+		}),
+		"dead": with(func(r *record) {
+			r.state, r.at, r.reason, r.deadID = StateDead, sampleTime+7, ReasonMaxAge, deadID{8, 9}
+		}),
 		"processing, created":   processing(undoDelete, nil),
 		"processing, waited":    processing(undoRestore, waiting),
 		"processing, took over": processing(undoRestore, processing(undoNone, nil)),
@@ -38,7 +46,7 @@ func sampleRecords() map[string]*record {
 func TestRecordsSurviveStorage(t *testing.T) {
 	for name, want := range sampleRecords() {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseRecord(string(appendRecord(nil, want)))
+			got, err := parseRecord(string(appendRecord(nil, want)), sampleTime)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,8 +59,31 @@ func TestRecordsSurviveStorage(t *testing.T) {
 
 // TestADoneRecordStaysSmall guards what a recorded ID costs: see codec.go.
 func TestADoneRecordStaysSmall(t *testing.T) {
-	if doneSize != 28 {
-		t.Errorf("a done record has %d bytes, want 28", doneSize)
+	for name, want := range map[string]int{"done, plainly": 20, "done": 24} {
+		if got := len(appendRecord(nil, sampleRecords()[name])); got != want {
+			t.Errorf("%s: a record of %d bytes, want %d", name, got, want)
+		}
+	}
+}
+
+// TestTimesAreTheNearest holds what the 40 stored bits can tell, wherever now
+// is between two of their overflows.
+func TestTimesAreTheNearest(t *testing.T) {
+	const overflow = 1 << 40
+	for _, now := range []int64{0, 946_684_800_000, sampleTime, 2*overflow - 1, 2 * overflow, 5*overflow/2 + 1} {
+		for _, away := range []int64{0, 1, -1, 60_000, -60_000, maxRetention.Milliseconds(), -maxRetention.Milliseconds()} {
+			if got := readTime(string(appendTime(nil, now+away)), now); got != now+away {
+				t.Errorf("at %d, %d away: got %d away", now, away, got-now)
+			}
+		}
+	}
+}
+
+func TestADoneRecordHasOneForm(t *testing.T) {
+	r := sampleRecords()["done, plainly"]
+	short := appendRecord(nil, r)
+	if got, err := parseRecord(string(appendCounters(short[:len(short)-1], r)), sampleTime); err == nil {
+		t.Errorf("the long form of short counters parses as %+v", got)
 	}
 }
 
@@ -60,13 +91,14 @@ func TestTruncatedRecordsAreCorrupt(t *testing.T) {
 	for name, r := range sampleRecords() {
 		stored := string(appendRecord(nil, r))
 		for i := range len(stored) {
-			// A created claim's record ends before its tail; nothing shorter
-			// of any other is a record.
-			if got, err := parseRecord(stored[:i]); err == nil {
+			if name == "done" && i == doneSize {
+				continue // as long as the short form
+			}
+			if got, err := parseRecord(stored[:i], sampleTime); err == nil {
 				t.Errorf("%s cut to %d of %d bytes parses as %+v", name, i, len(stored), got)
 			}
 		}
-		if got, err := parseRecord(stored + "x"); err == nil {
+		if got, err := parseRecord(stored+"x", sampleTime); err == nil {
 			t.Errorf("%s with a byte too many parses as %+v", name, got)
 		}
 	}
@@ -77,7 +109,7 @@ func FuzzParseRecord(f *testing.F) {
 		f.Add(string(appendRecord(nil, r)))
 	}
 	f.Fuzz(func(t *testing.T, stored string) {
-		r, err := parseRecord(stored)
+		r, err := parseRecord(stored, sampleTime)
 		if err != nil {
 			return
 		}

@@ -1,10 +1,8 @@
 package dedup
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 )
 
@@ -26,7 +24,8 @@ type Config struct {
 	OnStoreDown StoreDownPolicy `env:"DEDUP_ON_STORE_DOWN, default=wait"`
 
 	// RedisURL is redis://, rediss:// (TLS) or unix://, with an optional
-	// user, password and database number. Required unless Store is memory.
+	// user, password and database number. Several hosts, comma-separated, are
+	// the nodes of a cluster, or sentinels. Required unless Store is memory.
 	RedisURL Secret `env:"REDIS_URL"`
 
 	// RedisUsername wins over the user name in RedisURL. Default: the URL's.
@@ -35,6 +34,45 @@ type Config struct {
 	// RedisPassword is taken verbatim, without percent-decoding, and wins over
 	// the password in RedisURL. Default: the URL's.
 	RedisPassword Secret `env:"REDIS_PASSWORD"`
+
+	// Credentials, when set, is asked for user and password at each new
+	// connection and wins over the fields above, for credentials that change
+	// while the process runs.
+	Credentials func(context.Context) (username, password string, err error) `json:"-"`
+
+	// RedisCluster says that RedisURL names nodes of a Redis Cluster, any of
+	// which tells about the others. Default false.
+	RedisCluster bool `env:"REDIS_CLUSTER, default=false"`
+
+	// RedisSentinelMaster is the name under which Sentinel knows the primary;
+	// RedisURL then names sentinels, and its user, password and database are
+	// the primary's. Default: none, RedisURL names the server itself.
+	RedisSentinelMaster string `env:"REDIS_SENTINEL_MASTER"`
+
+	// RedisSentinelUsername is for the sentinels themselves. Default: none.
+	RedisSentinelUsername string `env:"REDIS_SENTINEL_USERNAME"`
+
+	// RedisSentinelPassword is for the sentinels themselves, taken verbatim.
+	// Default: none.
+	RedisSentinelPassword Secret `env:"REDIS_SENTINEL_PASSWORD"`
+
+	// RedisTLSCAFile holds the authorities (PEM) that a server's certificate is
+	// checked against. Default: the system's.
+	RedisTLSCAFile string `env:"REDIS_TLS_CA_FILE"`
+
+	// RedisTLSCertFile holds our own certificate (PEM). Default: none.
+	RedisTLSCertFile string `env:"REDIS_TLS_CERT_FILE"`
+
+	// RedisTLSKeyFile holds its private key (PEM). Default: none.
+	RedisTLSKeyFile string `env:"REDIS_TLS_KEY_FILE"`
+
+	// RedisTLSServerName is the name that a server's certificate must be for.
+	// Default: the host that is dialed.
+	RedisTLSServerName string `env:"REDIS_TLS_SERVER_NAME"`
+
+	// WaitReplicas is how many replicas must have a success before it counts as
+	// recorded. Default 0: the primary alone.
+	WaitReplicas int `env:"DEDUP_WAIT_REPLICAS, default=0"`
 }
 
 // Validate returns every problem. Each text begins with the variable's name
@@ -51,40 +89,7 @@ func (c *Config) Validate() []error {
 	default:
 		return append(problems, fmt.Errorf("DEDUP_STORE: %q is not a store; use redis or memory", c.Store))
 	}
-	if err := checkRedisURL(c.RedisURL.Reveal()); err != nil {
-		problems = append(problems, fmt.Errorf("REDIS_URL: %w", err))
-	}
-	return problems
-}
-
-// checkRedisURL names what is wrong without showing any part of the URL: a
-// password with unescaped characters may have ended up in any of them, and
-// the errors of net/url quote their input.
-func checkRedisURL(text string) error {
-	const form = "redis://host:6379/0, rediss:// for TLS, or unix:///path/to.sock"
-	if text == "" {
-		return errors.New("is required unless DEDUP_STORE=memory; write " + form)
-	}
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return errors.New("is not a URL; write " + form +
-			", and give a password with special characters in REDIS_PASSWORD")
-	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix":
-		return errors.New("has no scheme that is known here; write " + form)
-	case u.Scheme == "unix" && u.Path == "":
-		return errors.New("names no socket; write unix:///path/to.sock")
-	case u.Fragment != "" || strings.Contains(u.Host, "@"):
-		return errors.New("holds an unescaped # or @; percent-encode the password or give it in REDIS_PASSWORD")
-	case strings.Contains(u.Host, ","):
-		return errors.New("names several hosts; this version speaks to one")
-	case u.Scheme != "unix" && u.Host == "":
-		return errors.New("names no host; write " + form)
-	}
-	if err := checkRedisOptions(text); err != nil {
-		return errors.New("has a database or an option that is not known here; write " + form)
-	}
-	return nil
+	return append(problems, c.validateRedis()...)
 }
 
 // QueueConfig says how the messages of one queue are identified and claimed.
@@ -131,7 +136,8 @@ type QueueConfig struct {
 // (see groupTimeout) does not lose as a matter of course.
 const minLease = time.Second
 
-// maxRetention keeps times within the 48 bits a record has for them.
+// maxRetention keeps times within the 40 bits a record has for them, see
+// codec.go.
 const maxRetention = 10 * 365 * 24 * time.Hour
 
 // Validate returns every problem. Each text begins with the variable's name.

@@ -53,7 +53,10 @@ func TestConfigValidate(t *testing.T) {
 		{"amqp://host", "REDIS_URL: has no scheme"},
 		{"redis://", "REDIS_URL: names no host"},
 		{"unix://", "REDIS_URL: names no socket"},
-		{"redis://a:1,b:2", "REDIS_URL: "},
+		{"redis://a:1,b:2", "REDIS_URL: names several hosts; set REDIS_CLUSTER=true"},
+		{"redis://a:1,", "REDIS_URL: names a host that is none"},
+		{"redis://a:1,b:port", "REDIS_URL: names a host that is none"},
+		{"redis://a:1,b:2/0,c:3", "REDIS_URL: "},
 		{"redis://host/zero", "REDIS_URL: has a database"},
 		{"redis://host/0?no_such_option=1", "REDIS_URL: has a database or an option"},
 		{"redis://:" + secret + "@host", "REDIS_URL: "},
@@ -77,6 +80,61 @@ func TestConfigValidate(t *testing.T) {
 	other := Config{Store: "etcd"}
 	if text := fmt.Sprint(other.Validate()); !strings.Contains(text, "DEDUP_STORE: ") {
 		t.Errorf("DEDUP_STORE=etcd: %s", text)
+	}
+}
+
+func TestKindsOfRedis(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg  Config
+		want string // "": no problem
+	}{
+		"a cluster":                     {Config{RedisCluster: true, RedisURL: "rediss://user:p,w@a:1,b,[::1]:3/0"}, ""},
+		"a cluster by one node":         {Config{RedisCluster: true, RedisURL: "redis://a"}, ""},
+		"a cluster's database":          {Config{RedisCluster: true, RedisURL: "redis://a,b/1"}, "REDIS_URL: names a database"},
+		"a cluster's database, asked":   {Config{RedisCluster: true, RedisURL: "redis://a,b?db=1"}, "REDIS_URL: names a database"},
+		"a cluster behind a socket":     {Config{RedisCluster: true, RedisURL: "unix:///a.sock"}, "REDIS_URL: is a socket"},
+		"sentinels":                     {Config{RedisSentinelMaster: "m", RedisURL: "redis://a:1,b:2/3", RedisSentinelPassword: "x"}, ""},
+		"both":                          {Config{RedisSentinelMaster: "m", RedisCluster: true, RedisURL: "redis://a"}, "REDIS_CLUSTER: excludes"},
+		"a sentinel's password alone":   {Config{RedisSentinelPassword: "x", RedisURL: "redis://a"}, "REDIS_SENTINEL_PASSWORD: "},
+		"a certificate, and plain text": {Config{RedisTLSServerName: "x", RedisURL: "redis://a"}, "write rediss://"},
+		"too many replicas":             {Config{WaitReplicas: 101, RedisURL: "redis://a"}, "DEDUP_WAIT_REPLICAS: 101 is not between 0 and 100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.cfg.Store = StoreRedis
+			text := fmt.Sprint(test.cfg.Validate())
+			if test.want == "" && text != "[]" || !strings.Contains(text, test.want) {
+				t.Errorf("got %s, want %q", text, test.want)
+			}
+		})
+	}
+}
+
+func TestHostsOfAURL(t *testing.T) {
+	for url, want := range map[string][]string{
+		"redis://one":                              {"one:6379"},
+		"redis://user:p,%40w@one:1,two/0?db=0":     {"one:1", "two:6379"},
+		"rediss://[::1],[::2]:7":                   {"[::1]:6379", "[::2]:7"},
+		"unix:///run/redis,cache.sock":             {"/run/redis,cache.sock"},
+		"redis://user:p,w@one?read_timeout=1s,two": nil,
+	} {
+		options, err := redisOptions(Config{RedisURL: Secret(url)})
+		if want == nil {
+			if err == nil {
+				t.Errorf("%s: %q", url, options.Addrs)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if diff := cmp.Diff(want, options.Addrs); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", url, diff)
+		}
+	}
+	options, err := redisOptions(Config{RedisURL: "redis://one,two:1", RedisSentinelMaster: "main"})
+	if err != nil || options.Addrs[0] != "one:26379" || options.Addrs[1] != "two:1" {
+		t.Errorf("sentinels: %q, %v", options.Addrs, err)
 	}
 }
 

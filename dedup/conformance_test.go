@@ -36,6 +36,14 @@ func eachStore(t *testing.T, test func(*bench)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) { test(memoryBench(t)) })
 	t.Run("redis", func(t *testing.T) { test(redisBench(t)) })
+	t.Run("cluster", func(t *testing.T) {
+		c := sharedCluster.get(t)
+		test(benchOn(t, c.config(), c.client()))
+	})
+	t.Run("sentinel", func(t *testing.T) {
+		tr := sharedTrio.get(t)
+		test(benchOn(t, tr.config(), tr.primary.client()))
+	})
 }
 
 func memoryBench(t *testing.T) *bench {
@@ -56,9 +64,18 @@ func memoryBench(t *testing.T) *bench {
 }
 
 func redisBench(t *testing.T) *bench {
-	client := newClient(t, shared)
+	return benchOn(t, shared.config(), shared.client())
+}
+
+// benchOn looks behind the store's back with a client of its own.
+func benchOn(t *testing.T, cfg Config, client redis.UniversalClient) *bench {
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return &bench{
-		T: t, store: openStore(t, shared.config()), key: testKey(t),
+		T: t, store: openStore(t, cfg), key: testKey(t),
 		raw: func(key string) (string, bool) {
 			value, err := client.Get(context.Background(), key).Result()
 			if err != nil && err != redis.Nil {
@@ -81,7 +98,7 @@ func (b *bench) travel(d time.Duration) {
 	if !found {
 		return
 	}
-	r, err := parseRecord(value)
+	r, err := parseRecord(value, time.Now().UnixMilli())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -571,7 +588,7 @@ func TestCountersStopAtTheirWidth(t *testing.T) {
 	eachStore(t, func(b *bench) {
 		b.wait(b.claim(Claimed).Lease, 0, WaitFailed, Applied)
 		value, _ := b.raw(b.key)
-		r, err := parseRecord(value)
+		r, err := parseRecord(value, time.Now().UnixMilli())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -587,7 +604,7 @@ func TestCountersStopAtTheirWidth(t *testing.T) {
 func TestAForeignValueIsAnErrorAndStays(t *testing.T) {
 	eachStore(t, func(b *bench) {
 		b.claim(Claimed)
-		for _, foreign := range []string{"", "done", "p", "d too short", "w but much longer than a waiting record is"} {
+		for _, foreign := range []string{"", "done", "p", "d", "d of another length", "w but much longer than a waiting record is"} {
 			b.put(b.key, foreign)
 			ctx := context.Background()
 			if c, err := b.store.Claim(ctx, b.request(NewToken())); err == nil {

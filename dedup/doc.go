@@ -33,7 +33,9 @@
 //   - Run's own goroutine is the keeper: it alone decides when a lease is
 //     renewed and when it counts as lost (keeper.go).
 //   - The committer starts one goroutine for each group of operations in
-//     flight, at most three; Close waits for them (group.go).
+//     flight, at most three, which stay a while for the next; Close waits for
+//     them (group.go). In a cluster each of them starts one for each node that
+//     its group goes to, and waits for those (redis_run.go).
 //
 // # Guarantees
 //
@@ -47,5 +49,6 @@
 //     that a call which returned an error may still take effect later.
 //
 // They rest on a store that loses no acknowledged write and whose clock does
-// not jump forward by more than the leases have to spare.
+// not jump forward by more than the leases have to spare. A fail-over may lose
+// writes: DEDUP_WAIT_REPLICAS keeps it from losing successes (replicas.go).
 package dedup

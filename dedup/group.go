@@ -18,6 +18,8 @@ const (
 	slowAfter = 25 * time.Millisecond
 	// maxInFlight bounds the groups, and so the connections, at one time.
 	maxInFlight = 3
+	// linger is how long a goroutine waits for its next group.
+	linger = time.Second
 )
 
 // ErrClosed is what every operation returns after Close.
@@ -29,21 +31,25 @@ var ErrClosed = errors.New("the claim store is closed")
 // when it has been out for slowAfter: one slow group holds up nobody for long,
 // and a failed one fails only its own members.
 //
-// Each group has a goroutine, which goes on with what has gathered meanwhile.
+// Each group has a goroutine, which goes on with what has gathered meanwhile and
+// then waits a while for more: a new goroutine for each lone operation would
+// spend more on growing its stack than on the operation.
 type committer struct {
 	backend backend
 
 	mu       sync.Mutex
 	pending  []*call
 	inFlight int
-	slow     *time.Timer // set while calls are pending
-	closed   bool
+	slow     *time.Timer   // set while calls are pending
+	idle     int           // goroutines that wait for a group
+	next     chan []*call  // to them; holds one for each
+	closed   chan struct{} // ends their waiting
 
-	groups sync.WaitGroup // the goroutines of the groups in flight
+	groups sync.WaitGroup // the goroutines
 }
 
 func newCommitter(b backend) *committer {
-	return &committer{backend: b}
+	return &committer{backend: b, next: make(chan []*call, maxInFlight), closed: make(chan struct{})}
 }
 
 // submit queues a call and returns. The call's finish runs later, on a
@@ -51,8 +57,10 @@ func newCommitter(b backend) *committer {
 func (c *committer) submit(one *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	select {
+	case <-c.closed:
 		return ErrClosed
+	default:
 	}
 	c.pending = append(c.pending, one)
 	if c.inFlight == 0 {
@@ -96,6 +104,11 @@ func (c *committer) overtake() {
 func (c *committer) launchLocked() {
 	c.inFlight++
 	group := c.takeLocked()
+	if c.idle > 0 {
+		c.idle--
+		c.next <- group
+		return
+	}
 	c.groups.Go(func() { c.work(group) })
 }
 
@@ -114,17 +127,51 @@ func (c *committer) takeLocked() []*call {
 	return group[:groupSize]
 }
 
-// work runs one group after another while any are pending.
+// work runs one group after another, and ends when none has come for a while.
 func (c *committer) work(group []*call) {
-	for len(group) > 0 {
-		c.runGroup(group)
-		c.mu.Lock()
-		group = c.takeLocked()
-		if len(group) == 0 {
-			c.inFlight--
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	for {
+		for len(group) > 0 {
+			c.runGroup(group)
+			group = c.proceed()
 		}
-		c.mu.Unlock()
+		timer.Reset(linger)
+		select {
+		case group = <-c.next:
+			continue
+		case <-timer.C:
+		case <-c.closed:
+		}
+		if !c.retire() {
+			group = <-c.next // one is on its way
+			continue
+		}
+		return
 	}
+}
+
+// proceed returns what has gathered, or takes the goroutine for idle.
+func (c *committer) proceed() []*call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	group := c.takeLocked()
+	if len(group) == 0 {
+		c.inFlight--
+		c.idle++
+	}
+	return group
+}
+
+// retire takes an idle goroutine out, unless a group was sent to it.
+func (c *committer) retire() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle == 0 {
+		return false
+	}
+	c.idle--
+	return true
 }
 
 func (c *committer) runGroup(group []*call) {
@@ -140,7 +187,7 @@ func (c *committer) runGroup(group []*call) {
 // most for each group.
 func (c *committer) close() {
 	c.mu.Lock()
-	c.closed = true
+	close(c.closed)
 	c.mu.Unlock()
 	c.groups.Wait()
 }

@@ -22,6 +22,14 @@ type gated struct {
 
 func newGated() *gated { return &gated{memory: newMemory(), gate: make(chan error)} }
 
+// openGated returns a store that is closed at the end of the bubble.
+func openGated(t *testing.T, g *gated) *Store {
+	t.Helper()
+	s := newStore(g, nil)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 func (g *gated) run(ctx context.Context, group []*call) {
 	g.mu.Lock()
 	g.groups = append(g.groups, len(group))
@@ -74,7 +82,7 @@ func expectErrors(t *testing.T, results <-chan error, want error) {
 func TestALoneOperationGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated()
-		s := newStore(g, nil)
+		s := openGated(t, g)
 		start := time.Now()
 		result := claims(t.Context(), s, 1)
 		expectGroups(t, g, 1)
@@ -86,10 +94,24 @@ func TestALoneOperationGoesAtOnce(t *testing.T) {
 	})
 }
 
+func TestALoneOperationAfterALongRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGated()
+		s := openGated(t, g)
+		for i, rest := range []time.Duration{0, linger / 2, linger, 2 * linger} {
+			time.Sleep(rest)
+			result := claims(t.Context(), s, 1)
+			expectGroups(t, g, []int{1, 1, 1, 1}[:i+1]...)
+			g.gate <- nil
+			expectErrors(t, result, nil)
+		}
+	})
+}
+
 func TestOperationsGatherBehindAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated()
-		s := newStore(g, nil)
+		s := openGated(t, g)
 		first := claims(t.Context(), s, 1)
 		others := claims(t.Context(), s, 2*groupSize+44)
 		expectGroups(t, g, 1)
@@ -107,7 +129,7 @@ func TestOperationsGatherBehindAGroup(t *testing.T) {
 func TestASlowGroupHoldsUpNobodyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated()
-		s := newStore(g, nil)
+		s := openGated(t, g)
 		broken := errors.New("broken")
 		first := claims(t.Context(), s, 1)
 		second := claims(t.Context(), s, 2)
@@ -137,7 +159,7 @@ func TestASlowGroupHoldsUpNobodyForLong(t *testing.T) {
 func TestACancelledOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated()
-		s := newStore(g, nil)
+		s := openGated(t, g)
 		stop := errors.New("stop")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		inFlight := claims(ctx, s, 1)
@@ -156,7 +178,7 @@ func TestACancelledOperation(t *testing.T) {
 func TestCloseWaitsForWhatIsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated()
-		s := newStore(g, nil)
+		s := openGated(t, g)
 		first := claims(t.Context(), s, 1)
 		second := claims(t.Context(), s, 2)
 		closed := make(chan error, 1)

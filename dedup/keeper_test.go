@@ -259,7 +259,7 @@ func TestARenewalCountsFromItsSending(t *testing.T) {
 func TestAClaimCountsFromItsSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated()
-		s := newStore(g, nil)
+		s := openGated(t, g)
 		granted := make(chan Claim)
 		go func() {
 			c, err := s.Claim(t.Context(), ClaimRequest{Key: "key", Token: NewToken(), Lease: lease, Deadline: deadline, Retention: keep})

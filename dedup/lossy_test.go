@@ -13,10 +13,10 @@ import (
 // hears of it.
 type lossyProxy struct {
 	listener net.Listener
-	target   string
 	work     sync.WaitGroup
 
 	mu     sync.Mutex
+	target string
 	lose   []byte // answers to a request that holds this are lost, once
 	losses int
 }
@@ -30,6 +30,13 @@ func newLossyProxy(t *testing.T, target string) *lossyProxy {
 	p := &lossyProxy{listener: listener, target: target}
 	p.work.Go(p.accept)
 	return p
+}
+
+// lead lets new connections end at another server.
+func (p *lossyProxy) lead(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // close is for after the store is closed, so that all connections have ended.
@@ -77,7 +84,10 @@ func (p *lossyProxy) takes(request []byte) bool {
 // send and get fits into one read each.
 func (p *lossyProxy) serve(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}

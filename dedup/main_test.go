@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -9,8 +10,46 @@ import (
 	"go.uber.org/goleak"
 )
 
-// shared is a Redis server for all tests that leave it as it is.
-var shared *redisServer
+// shared is a Redis server for all tests that leave it as it is. The cluster
+// and the trio are started by the first test that asks for one.
+var (
+	shared        *redisServer
+	sharedCluster = lazy[*redisCluster]{start: func() (*redisCluster, error) { return startCluster(os.TempDir(), 0) }}
+	sharedTrio    = lazy[*trio]{start: func() (*trio, error) { return startTrio(os.TempDir()) }}
+)
+
+// lazy is what only some tests need. Tests do not ask in parallel.
+type lazy[T interface{ stop() error }] struct {
+	start   func() (T, error)
+	value   T
+	started bool
+}
+
+func (l *lazy[T]) get(t *testing.T) T {
+	t.Helper()
+	if !l.started {
+		var err error
+		if l.value, err = l.start(); err != nil {
+			t.Fatal(err)
+		}
+		l.started = true
+	}
+	return l.value
+}
+
+func (l *lazy[T]) servers(of func(T) []*redisServer) []*redisServer {
+	if !l.started {
+		return nil
+	}
+	return of(l.value)
+}
+
+func (l *lazy[T]) stop() error {
+	if !l.started {
+		return nil
+	}
+	return l.value.stop()
+}
 
 func TestMain(m *testing.M) {
 	if task := os.Getenv(holderVariable); task != "" {
@@ -32,12 +71,16 @@ func (w withSharedRedis) Run() int {
 	shared = server
 	code := w.tests.Run()
 	if code == 0 {
-		if err := everyKeyExpires(context.Background(), server); err != nil {
-			fmt.Fprintln(os.Stderr, "FAIL: after all tests:", err)
-			code = 1
+		servers := append(sharedCluster.servers((*redisCluster).nodes), server)
+		servers = append(servers, sharedTrio.servers(func(tr *trio) []*redisServer { return []*redisServer{tr.primary} })...)
+		for _, s := range servers {
+			if err := everyKeyExpires(context.Background(), s); err != nil {
+				fmt.Fprintln(os.Stderr, "FAIL: after all tests:", err)
+				code = 1
+			}
 		}
 	}
-	if err := server.stop(); err != nil {
+	if err := errors.Join(server.stop(), sharedCluster.stop(), sharedTrio.stop()); err != nil {
 		fmt.Fprintln(os.Stderr, "stop redis-server:", err)
 		code = 1
 	}

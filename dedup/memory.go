@@ -44,7 +44,7 @@ func (m *memory) applyLocked(op *operation, now int64) (answer, error) {
 	var found *record
 	if value, ok := m.getLocked(op.key, now); ok {
 		var err error
-		if found, err = parseRecord(value); err != nil {
+		if found, err = parseRecord(value, now); err != nil {
 			return answer{}, err
 		}
 	}

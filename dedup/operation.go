@@ -40,11 +40,14 @@ type operation struct {
 	unknown     bool
 	deadID      deadID
 	hasDeadID   bool // a claim may come without one
+
+	confirm bool // an answer counts only when DEDUP_WAIT_REPLICAS have it
 }
 
-// milliseconds rounds up, so that no positive duration becomes none, and
-// negative ones count as none.
+// milliseconds rounds up, so that no positive duration becomes none; negative
+// ones count as none, and none is longer than what a record's times can tell.
 func milliseconds(d time.Duration) int64 {
+	d = min(d, maxRetention)
 	return max(0, int64((d+time.Millisecond-1)/time.Millisecond))
 }
 

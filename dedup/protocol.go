@@ -102,7 +102,7 @@ func decideSucceed(found *record, op *operation, now int64) decision {
 	case found == nil:
 		done = &record{state: StateDone, attempts: 1, first: now}
 	case found.state == StateDone:
-		return unchanged(letterDone, found)
+		return changed(letterDone, found)
 	default:
 		done = found.head(StateDone)
 	}

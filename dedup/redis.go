@@ -3,11 +3,8 @@ package dedup
 import (
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"time"
 
@@ -19,17 +16,31 @@ const (
 	dialTimeout = 2 * time.Second
 	// replyTimeout bounds how long a group waits for its answers.
 	replyTimeout = time.Second
+	// replicaTimeout bounds how long a group waits for its replicas; it is part
+	// of replyTimeout.
+	replicaTimeout = 500 * time.Millisecond
 	// bufferSize holds a full group of either direction in a few writes.
 	bufferSize = 16 << 10
+	// maxRedirects bounds how often an operation is sent on to another node.
+	maxRedirects = 3
 )
 
 //go:embed scripts/protocol.lua
 var protocolSource string
 
-// redisBackend runs the protocol's script on a Redis server.
+// redisNode is a client of one server; the only file that knows the library by
+// name is this one.
+type redisNode = redis.Client
+
+// redisBackend runs the protocol's script on Redis: on one server, on the one
+// that Sentinel calls the primary, or on the primaries of a cluster.
 type redisBackend struct {
-	client *redis.Client
-	script *redis.Script
+	single   *redis.Client        // nil in a cluster
+	cluster  *redis.ClusterClient // nil elsewhere
+	any      redis.UniversalClient
+	dialer   *dialer
+	script   string // its SHA-1, by which the server knows it
+	replicas int    // how many must have what is to be confirmed
 }
 
 func newRedis(cfg Config) (*redisBackend, error) {
@@ -37,14 +48,43 @@ func newRedis(cfg Config) (*redisBackend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRedisWith(options), nil
+	return newRedisWith(cfg, options), nil
 }
 
-func newRedisWith(options *redis.Options) *redisBackend {
+func newRedisWith(cfg Config, options *redisSettings) *redisBackend {
 	// The library writes to standard error on its own account what it also
 	// returns with each call.
 	redis.SetLogger(silent{})
-	return &redisBackend{client: redis.NewClient(options), script: redis.NewScript(protocolSource)}
+	b := &redisBackend{
+		dialer:   newDialer(options.files),
+		script:   redis.NewScript(protocolSource).Hash(),
+		replicas: cfg.WaitReplicas,
+	}
+	options.Dialer = b.dialer.dial
+	switch {
+	case cfg.RedisCluster:
+		cluster := options.Cluster()
+		cluster.DisableRoutingPolicies = true // they would ask for COMMAND, which an ACL would have to allow
+		b.cluster = redis.NewClusterClient(cluster)
+		b.any = b.cluster
+	case cfg.RedisSentinelMaster != "":
+		b.single = redis.NewFailoverClient(options.Failover())
+		b.any = b.single
+	default:
+		single := options.Simple()
+		single.Network = options.network
+		b.single = redis.NewClient(single)
+		b.any = b.single
+	}
+	return b
+}
+
+// redisSettings are the options of every kind of client, and what the library
+// has no common place for.
+type redisSettings struct {
+	redis.UniversalOptions
+	network string
+	files   *tlsFiles // nil: no TLS
 }
 
 // checkRedisOptions says whether the library understands the URL. Its errors
@@ -54,63 +94,113 @@ func checkRedisOptions(text string) error {
 	return err
 }
 
-func redisOptions(cfg Config) (*redis.Options, error) {
-	o, err := redis.ParseURL(cfg.RedisURL.Reveal())
+func redisOptions(cfg Config) (*redisSettings, error) {
+	first, hosts := splitHosts(cfg.RedisURL.Reveal())
+	parsed, err := redis.ParseURL(first)
 	if err != nil {
 		return nil, errors.New("REDIS_URL: cannot be used") // Validate says why
 	}
+	s := &redisSettings{network: parsed.Network, files: cfg.tlsFiles()}
+	switch {
+	case parsed.TLSConfig == nil:
+		s.files = nil
+	default:
+		s.files.unverified = parsed.TLSConfig.InsecureSkipVerify
+	}
+	usual := redisPort
+	if cfg.RedisSentinelMaster != "" {
+		usual = sentinelPort
+	}
+	s.Addrs = []string{parsed.Addr} // of a socket
+	for i, host := range hosts {
+		s.Addrs = append(s.Addrs[:i], withPort(host, usual))
+	}
+	s.DB, s.Username, s.Password = parsed.DB, parsed.Username, parsed.Password
 	if cfg.RedisUsername != "" {
-		o.Username = cfg.RedisUsername
+		s.Username = cfg.RedisUsername
 	}
 	if cfg.RedisPassword != "" {
-		o.Password = cfg.RedisPassword.Reveal()
+		s.Password = cfg.RedisPassword.Reveal()
 	}
+	s.CredentialsProviderContext = cfg.Credentials
+	s.MasterName = cfg.RedisSentinelMaster
+	s.SentinelUsername, s.SentinelPassword = cfg.RedisSentinelUsername, cfg.RedisSentinelPassword.Reveal()
+
 	// No hidden repeats: the caller decides, with the same token.
-	o.MaxRetries = -1
-	o.DialerRetries = 1
-	o.ContextTimeoutEnabled = true
-	o.DialTimeout = dialTimeout
-	o.ReadTimeout = replyTimeout
-	o.WriteTimeout = replyTimeout
-	// One connection for each group in flight and one for pings and lookups.
-	o.PoolSize = maxInFlight + 1
-	o.PipelinePoolSize = -1
-	o.PoolTimeout = replyTimeout
-	o.ReadBufferSize = bufferSize
-	o.WriteBufferSize = bufferSize
+	s.MaxRetries = -1
+	s.DialerRetries = 1
+	s.MaxRedirects = maxRedirects
+	s.ContextTimeoutEnabled = true
+	s.DialTimeout = dialTimeout
+	s.ReadTimeout = replyTimeout
+	s.WriteTimeout = replyTimeout
+	// One connection for each group in flight and one for pings and lookups;
+	// in a cluster, to each node.
+	s.PoolSize = maxInFlight + 1
+	s.PipelinePoolSize = -1
+	s.PoolTimeout = replyTimeout
+	s.ReadBufferSize = bufferSize
+	s.WriteBufferSize = bufferSize
 	// Plain RESP2 and no handshakes beyond the login: nothing here needs
 	// more, and every one is a command that an ACL would have to allow.
-	o.Protocol = 2
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return o, nil
+	s.Protocol = 2
+	s.DisableIdentity = true
+	s.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return s, nil
 }
 
-func (b *redisBackend) run(ctx context.Context, group []*call) {
-	unloaded := b.send(ctx, group, "EVALSHA", b.script.Hash())
+// wrongServer tells an error after which another connection, or another server,
+// may do better: everything that is no answer, and the answer of a replica.
+func wrongServer(err error) bool {
+	var answered redis.Error
+	return !errors.As(err, &answered) || strings.Contains(err.Error(), "READONLY ")
+}
+
+// isRedirect tells the answers of a cluster's node that sends an operation on,
+// and has not executed it.
+func isRedirect(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	_, asked := redis.IsAskError(err)
+	return moved || asked
+}
+
+// executor is a client of one server or of a cluster.
+type executor interface {
+	Process(ctx context.Context, command redis.Cmder) error
+	Pipeline() redis.Pipeliner
+}
+
+// perform runs calls, and waits until so many replicas have those that are to
+// be confirmed. It reports whether this is the right server, as far as one can
+// tell.
+func (b *redisBackend) perform(ctx context.Context, server executor, replicas int, group []*call) bool {
+	unloaded, right := send(ctx, server, replicas, group, "EVALSHA", b.script)
 	if len(unloaded) == 0 {
-		return
+		return right
 	}
 	// The server does not have the script (a restart, a fail-over, a flush):
 	// those calls did nothing and go again with the source itself, which also
 	// loads it. EVAL asks for no other permission than EVALSHA.
-	b.send(ctx, unloaded, "EVAL", protocolSource)
+	_, right = send(ctx, server, replicas, unloaded, "EVAL", protocolSource)
+	return right
 }
 
-// send runs the calls in one pipeline and returns those for which the server
+// send runs the calls in one pipeline, and returns those for which the server
 // did not have the script.
-func (b *redisBackend) send(ctx context.Context, group []*call, command, script string) (unloaded []*call) {
-	commands := make([]redis.Cmder, len(group))
+func send(ctx context.Context, server executor, replicas int, group []*call, command, script string) (unloaded []*call, right bool) {
+	commands := make([]redis.Cmder, len(group), len(group)+1)
 	for i, c := range group {
 		commands[i] = redis.NewStringCmd(ctx, arguments(command, script, &c.op)...)
 	}
-	if len(commands) == 1 {
-		_ = b.client.Process(ctx, commands[0]) // the command carries the error
-	} else {
-		pipeline := b.client.Pipeline()
-		_ = pipeline.BatchProcess(ctx, commands...)
-		_, _ = pipeline.Exec(ctx) // each command carries its own error
+	var copies *redis.IntCmd
+	if replicas > 0 && anyToConfirm(group) {
+		// On the same connection as the writes: the server counts the replicas
+		// that have what this connection wrote.
+		copies = redis.NewIntCmd(ctx, "WAIT", replicas, replicaTimeout.Milliseconds())
+		commands = append(commands, copies)
 	}
+	execute(ctx, server, commands)
+	right = true
 	for i, c := range group {
 		text, err := commands[i].(*redis.StringCmd).Result()
 		switch {
@@ -121,52 +211,29 @@ func (b *redisBackend) send(ctx context.Context, group []*call, command, script 
 			unloaded = append(unloaded, c)
 		default:
 			c.err = explain(err)
+			right = right && !wrongServer(err)
 		}
 	}
-	return unloaded
-}
-
-// arguments returns a whole command: one key, and ARGV as
-// scripts/protocol.lua lists it.
-func arguments(command, script string, op *operation) []any {
-	args := append(make([]any, 0, 12), command, script, 1, op.key, string(op.word))
-	switch op.word {
-	case wordClaim:
-		var id string
-		if op.hasDeadID {
-			id = string(op.deadID[:])
-		}
-		return append(args, op.token[:], op.fingerprint.bytes(), flag(op.compare), op.lease, op.deadline, op.retention, id)
-	case wordRenew:
-		return append(args, op.token[:], op.lease, op.retention)
-	case wordSucceed:
-		return append(args, op.status, op.fingerprint.bytes(), op.retention)
-	case wordWait:
-		return append(args, op.token[:], op.delay, op.class.String(), op.retention)
-	case wordBury:
-		return append(args, op.token[:], uint8(op.reason), op.deadID[:], flag(op.unknown), op.retention)
-	case wordRelease:
-		return append(args, op.token[:], op.retention)
-	default: // wordUndead
-		return append(args, op.deadID[:])
+	if copies != nil {
+		confirm(group, replicas, int(copies.Val()), copies.Err())
 	}
+	return unloaded, right
 }
 
-func (f Fingerprint) bytes() []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(f))
-}
-
-func flag(on bool) int {
-	if on {
-		return 1
+func execute(ctx context.Context, server executor, commands []redis.Cmder) {
+	if len(commands) == 1 {
+		_ = server.Process(ctx, commands[0]) // the command carries the error
+		return
 	}
-	return 0
+	pipeline := server.Pipeline()
+	_ = pipeline.BatchProcess(ctx, commands...)
+	_, _ = pipeline.Exec(ctx) // each command carries its own error
 }
 
 func (b *redisBackend) get(ctx context.Context, key string) (string, bool, error) {
-	value, err := b.client.Get(ctx, key).Result()
+	value, err := b.any.Get(ctx, key).Result()
 	switch {
-	case errors.Is(err, redis.Nil):
+	case err == redis.Nil: // not errors.Is: Sentinel's own nil may be wrapped in an error
 		return "", false, nil
 	case err != nil:
 		return "", false, explain(err)
@@ -175,56 +242,19 @@ func (b *redisBackend) get(ctx context.Context, key string) (string, bool, error
 }
 
 func (b *redisBackend) ping(ctx context.Context) error {
-	return explain(b.client.Ping(ctx).Err())
-}
-
-// advise warns of an eviction policy under which the server may drop records.
-// A server that denies the question gets no warning.
-func (b *redisBackend) advise(ctx context.Context) []string {
-	policy := b.evictionPolicy(ctx)
-	if policy == "" || policy == "noeviction" {
-		return nil
+	if b.cluster == nil {
+		return explain(b.single.Ping(ctx).Err())
 	}
-	return []string{fmt.Sprintf("Redis has maxmemory-policy %s: when its memory is full it drops records, and their messages are executed again; set maxmemory-policy noeviction", policy)}
-}
-
-func (b *redisBackend) evictionPolicy(ctx context.Context) string {
-	const field = "maxmemory_policy:"
-	info, err := b.client.Info(ctx, "memory").Result()
-	if err == nil {
-		for line := range strings.Lines(info) {
-			if policy, ok := strings.CutPrefix(line, field); ok {
-				return strings.TrimSpace(policy)
-			}
-		}
-	}
-	return b.client.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]
+	return explain(b.cluster.ForEachMaster(ctx, func(ctx context.Context, primary *redis.Client) error {
+		return primary.Ping(ctx).Err()
+	}))
 }
 
 func (b *redisBackend) close() error {
-	if err := b.client.Close(); err != nil {
+	if err := b.any.Close(); err != nil {
 		return fmt.Errorf("close redis client: %w", err)
 	}
 	return nil
-}
-
-// explain adds what to do about an error, where that is known.
-func explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	if advice := remedy(err.Error()); advice != "" {
-		return fmt.Errorf("%w (%s)", err, advice)
-	}
-	// Errors that say little to somebody who does not know what is behind them.
-	var timeout net.Error
-	switch {
-	case errors.Is(err, io.EOF):
-		return fmt.Errorf("redis closed the connection: %w", err)
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("redis did not answer in time: %w", err)
-	}
-	return err
 }
 
 // silent is a logger for the library that drops everything.

@@ -63,6 +63,12 @@ func (s *redisServer) start() error {
 	return fmt.Errorf("redis-server does not answer: %s", s.output.String())
 }
 
+// port returns the port that the server listens on.
+func (s *redisServer) port() string {
+	_, port, _ := net.SplitHostPort(s.address)
+	return port
+}
+
 // answers waits a moment for any answer; an error such as NOAUTH is one.
 func (s *redisServer) answers() bool {
 	connection, err := net.DialTimeout("tcp", s.address, 100*time.Millisecond)
@@ -79,9 +85,12 @@ func (s *redisServer) answers() bool {
 	return err == nil && n > 0
 }
 
-// kill ends the server as a crash does.
+// kill ends the server as a crash does. It may be called more than once.
 func (s *redisServer) kill() error {
-	if err := s.process.Process.Kill(); err != nil {
+	switch err := s.process.Process.Kill(); {
+	case errors.Is(err, os.ErrProcessDone):
+		return nil
+	case err != nil:
 		return err
 	}
 	var exit *exec.ExitError

@@ -217,12 +217,17 @@ func TestEveryWriteSetsTheExpiry(t *testing.T) {
 	expires("opening a dead record")
 	b.succeed(200)
 	expires("succeed")
+	b.succeed(200)
+	expires("a repeated success") // so that replicas can be waited for
 }
 
 func TestCredentials(t *testing.T) {
 	const password = `p@ss:w#rd/% "'` // any character, in REDIS_PASSWORD
-	server := newServer(t, "--requirepass", password)
+	server := newServer(t)
 	ctx := context.Background()
+	if err := newClient(t, server).ConfigSet(ctx, "requirepass", password).Err(); err != nil {
+		t.Fatal(err)
+	}
 	cfg := server.config()
 	withPassword := func(user, password string) Config {
 		with := cfg
@@ -231,7 +236,7 @@ func TestCredentials(t *testing.T) {
 	}
 	admin := redis.NewClient(&redis.Options{Addr: server.address, Password: password, DisableIdentity: true})
 	defer admin.Close()
-	// What docs and the remedy for NOPERM say is enough.
+	// What the remedy for NOPERM says is enough for one server.
 	err := admin.ACLSetUser(ctx, "sidecar", "on", ">few", "resetkeys", "~rabbitonce:*", "-@all",
 		"+evalsha", "+eval", "+get", "+set", "+del", "+time", "+ping").Err()
 	if err != nil {

@@ -94,11 +94,12 @@ func (s *Store) Advise(ctx context.Context) []string {
 }
 
 // Succeed records that the work is done. It is unconditional, whoever holds the
-// record: a success is a fact. Repeat it until it returns nil. Whoever holds
-// the lease drops it afterwards.
+// record: a success is a fact. Repeat it until it returns nil; an error may
+// also say that too few replicas have it. Whoever holds the lease drops it
+// afterwards.
 func (s *Store) Succeed(ctx context.Context, key string, status int, fp Fingerprint, keep time.Duration) error {
 	_, err := s.settle(ctx, operation{
-		word: wordSucceed, key: key, status: clampStatus(status), fingerprint: fp, retention: retention(keep),
+		word: wordSucceed, key: key, status: clampStatus(status), fingerprint: fp, retention: retention(keep), confirm: true,
 	})
 	return err
 }
@@ -152,7 +153,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (Record, bool, error) {
 	if !found {
 		return Record{}, false, nil
 	}
-	r, err := parseRecord(value)
+	r, err := parseRecord(value, time.Now().UnixMilli())
 	if err != nil {
 		return Record{}, false, fmt.Errorf("inspect: %w", err)
 	}

@@ -11,7 +11,7 @@
 --     bury     token, reason, dead-id, unknown (0|1), retention
 --     release  token, retention
 --     undead   dead-id
---   Durations are milliseconds. Tokens (16 bytes), fingerprints (8 bytes) and
+--   Durations are milliseconds. Tokens (16 bytes), fingerprints (6 bytes) and
 --   dead-ids (8 bytes, or none in a claim) are binary.
 --
 -- The answer is one string: a letter, the server's clock (6 bytes), and the
@@ -32,8 +32,9 @@ local key, operation = KEYS[1], ARGV[1]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
-local HEAD, HEAD_SIZE = '>c1I2I2BI6c8', 20
-local SIZE = {p = 49, w = 26, d = 28, x = 35}
+local HEAD = '>c1I5c6I2I2B'
+local SIZE = {p = 44, w = 22, x = 31}
+local DONE_SHORT, DONE_LONG = 20, 24
 -- What releasing a processing record does; the last byte before its tail.
 local UNDO_DELETE, UNDO_RESTORE, UNDO_NONE = '\0', '\1', '\2'
 
@@ -46,6 +47,12 @@ local function write(record, retention)
   return answer('a', record)
 end
 
+-- A time is stored as its last 40 bits; it is the one nearest to now that ends
+-- in them, which is right for 17 years to either side. Packing cuts them off.
+local function nearest(bits)
+  return now + (bits - now + 2^39) % 2^40 - 2^39
+end
+
 -- Counters stop at the end of their width: a wrapped counter would start anew.
 local function more(counter, limit)
   return math.min(counter + 1, limit)
@@ -53,10 +60,10 @@ end
 
 if operation == 'claim' then
   local token, fingerprint, retention = ARGV[2], ARGV[3], ARGV[7]
-  local times = struct.pack('>I6I6', now + ARGV[5], now + ARGV[6])
+  local times = struct.pack('>I5I5', now + ARGV[5], now + ARGV[6])
 
   -- Fresh: nobody has had this ID, or its retention is over.
-  local fresh = struct.pack(HEAD, 'p', 1, 0, 0, now, fingerprint) .. token .. times .. UNDO_DELETE
+  local fresh = struct.pack(HEAD, 'p', now, fingerprint, 1, 0, 0) .. token .. times .. UNDO_DELETE
   if redis.call('SET', key, fresh, 'NX', 'PX', retention) then
     return answer('c', fresh)
   end
@@ -64,17 +71,20 @@ end
 
 local found = redis.call('GET', key)
 local kind, unknown, token_found
-local state, attempts, deferred, unknowns, first, fingerprint_found
+local state, first, fingerprint_found, attempts, deferred, unknowns
 if found then
   kind = string.lower(string.sub(found, 1, 1))
   local size = SIZE[kind]
-  if not size or #found < size or (kind ~= 'p' and #found ~= size) then
+  if kind == 'd' and (#found == DONE_SHORT or #found == DONE_LONG) then
+    fingerprint_found = string.sub(found, 7, 12) -- nothing else of it is looked at
+  elseif size and (#found == size or kind == 'p' and #found > size) then
+    state, first, fingerprint_found, attempts, deferred, unknowns = struct.unpack(HEAD, found)
+    first, unknown = nearest(first), state ~= kind
+    if kind == 'p' then
+      token_found = string.sub(found, 18, 33)
+    end
+  else
     return redis.error_reply('NORECORD the key holds no rabbitonce record; use a DEDUP_PREFIX of its own')
-  end
-  state, attempts, deferred, unknowns, first, fingerprint_found = struct.unpack(HEAD, found)
-  unknown = state ~= kind
-  if kind == 'p' then
-    token_found = string.sub(found, 21, 36)
   end
 end
 
@@ -90,13 +100,13 @@ end
 if operation == 'claim' then
   local token, fingerprint, compare = ARGV[2], ARGV[3], ARGV[4] == '1'
   local retention, dead_id = ARGV[7], ARGV[8]
-  local times = struct.pack('>I6I6', now + ARGV[5], now + ARGV[6])
+  local times = struct.pack('>I5I5', now + ARGV[5], now + ARGV[6])
 
   -- 1. Our own claim, repeated: its reply was lost, or the holder asks again
   -- right before the request. The same attempt, a new lease, and what a
   -- release would restore stays.
   if token_found == token then
-    local record = string.sub(found, 1, 36) .. times .. string.sub(found, 49)
+    local record = string.sub(found, 1, 33) .. times .. string.sub(found, 44)
     redis.call('SET', key, record, 'PX', retention)
     return answer('c', record)
   end
@@ -117,7 +127,7 @@ if operation == 'claim' then
     -- 3. Dead: nobody runs it, whoever finds it publishes the letter again.
     -- Only the dead letter itself, put back, carries the dead-id and opens the
     -- record. Its retries start again; "ever unknown" does not.
-    if dead_id ~= string.sub(found, 22, 29) then
+    if dead_id ~= string.sub(found, 19, 26) then
       return answer('x', found)
     end
     attempts, deferred, unknowns, first = 0, 0, 0, now
@@ -126,22 +136,22 @@ if operation == 'claim' then
     -- 4. Somebody else's. It is taken over when its lease has run out and the
     -- deadline of its request has passed: the holder may be gone while the
     -- service still works on it. What became of that request is unknown.
-    local lease, deadline = struct.unpack('>I6I6', found, 37)
-    if now < math.max(lease, deadline) then
+    local lease, deadline = struct.unpack('>I5I5', found, 34)
+    if now < math.max(nearest(lease), nearest(deadline)) then
       return answer('b', found)
     end
     unknowns, unknown = more(unknowns, 255), true
     -- An undo never nests: the record that was taken over loses its own.
-    undo = string.sub(found, 1, 48) .. UNDO_NONE
+    undo = string.sub(found, 1, 43) .. UNDO_NONE
   else
     -- 5. Waiting: no copy jumps the ladder.
-    if now < struct.unpack('>I6', found, 21) then
+    if now < nearest((struct.unpack('>I5', found, 18))) then
       return answer('w', found)
     end
     undo = found
   end
 
-  local head = struct.pack(HEAD, letter('p'), more(attempts, 65535), deferred, unknowns, first, fingerprint)
+  local head = struct.pack(HEAD, letter('p'), first, fingerprint, more(attempts, 65535), deferred, unknowns)
   local record = head .. token .. times .. UNDO_RESTORE .. undo
   redis.call('SET', key, record, 'PX', retention)
   return answer('c', record)
@@ -149,24 +159,30 @@ end
 
 if operation == 'succeed' then
   local status, fingerprint, retention = ARGV[2], ARGV[3], ARGV[4]
-  -- The first success stays as it is.
+  -- The first success stays as it is. It is written again all the same: whoever
+  -- repeats it because too few replicas had it waits for them once more, and a
+  -- server waits for writes only.
   if kind == 'd' then
+    redis.call('SET', key, found, 'PX', retention)
     return answer('d', found)
   end
   -- Unconditional, whatever the record: the work is done, and whoever claims
   -- the ID next must hear of it.
   if not found then
-    state, attempts, deferred, unknowns, first = 'd', 1, 0, 0, now
+    first, attempts, deferred, unknowns = now, 1, 0, 0
   end
-  return write(struct.pack(HEAD, letter('d'), attempts, deferred, unknowns, first, fingerprint)
-    .. struct.pack('>I6I2', now, status), retention)
+  local counters = struct.pack('>B', attempts)
+  if attempts > 255 or deferred > 0 or unknowns > 0 then
+    counters = struct.pack('>I2I2B', attempts, deferred, unknowns)
+  end
+  return write(struct.pack('>c1I5c6I5I2', letter('d'), first, fingerprint, now, status) .. counters, retention)
 end
 
 if operation == 'undead' then
   -- After the dead letter is safe and its delivery acked, the record goes, so
   -- that a message put back by any tool is processed again. But not when an
   -- outcome was ever unknown: then only its dead-id, or an operator, opens it.
-  if kind == 'x' and not unknown and string.sub(found, 22, 29) == ARGV[2] then
+  if kind == 'x' and not unknown and string.sub(found, 19, 26) == ARGV[2] then
     redis.call('DEL', key)
     return answer('a', '')
   end
@@ -181,7 +197,7 @@ end
 
 if operation == 'renew' then
   -- The lease alone: the deadline is the request's and does not move.
-  return write(string.sub(found, 1, 36) .. struct.pack('>I6', now + ARGV[3]) .. string.sub(found, 43), ARGV[4])
+  return write(string.sub(found, 1, 33) .. struct.pack('>I5', now + ARGV[3]) .. string.sub(found, 39), ARGV[4])
 end
 
 if operation == 'wait' then
@@ -191,10 +207,10 @@ if operation == 'wait' then
   elseif class == 'unknown' then
     -- The request may still be at work: nobody repeats it before its deadline.
     unknowns, unknown = more(unknowns, 255), true
-    not_before = math.max(not_before, (struct.unpack('>I6', found, 43)))
+    not_before = math.max(not_before, nearest((struct.unpack('>I5', found, 39))))
   end
-  return write(struct.pack(HEAD, letter('w'), attempts, deferred, unknowns, first, fingerprint_found)
-    .. struct.pack('>I6', not_before), ARGV[5])
+  return write(struct.pack(HEAD, letter('w'), first, fingerprint_found, attempts, deferred, unknowns)
+    .. struct.pack('>I5', not_before), ARGV[5])
 end
 
 if operation == 'bury' then
@@ -203,19 +219,19 @@ if operation == 'bury' then
   if ARGV[5] == '1' then
     unknowns, unknown = more(unknowns, 255), true
   end
-  return write(struct.pack(HEAD, letter('x'), attempts, deferred, unknowns, first, fingerprint_found)
-    .. struct.pack('>B', ARGV[3]) .. ARGV[4] .. struct.pack('>I6', now), ARGV[6])
+  return write(struct.pack(HEAD, letter('x'), first, fingerprint_found, attempts, deferred, unknowns)
+    .. struct.pack('>B', ARGV[3]) .. ARGV[4] .. struct.pack('>I5', now), ARGV[6])
 end
 
 if operation == 'release' then
   -- No request began: everything is as the claim found it, and only a record
   -- that this claim created is deleted.
-  local undo = string.sub(found, 49, 49)
+  local undo = string.sub(found, 44, 44)
   if undo == UNDO_DELETE then
     redis.call('DEL', key)
     return answer('a', '')
   elseif undo == UNDO_RESTORE then
-    return write(string.sub(found, 50), ARGV[3])
+    return write(string.sub(found, 45), ARGV[3])
   end
   return answer('n', found)
 end

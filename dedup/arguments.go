@@ -1,0 +1,34 @@
+package dedup
+
+// arguments returns a whole command: one key, and ARGV as
+// scripts/protocol.lua lists it.
+func arguments(command, script string, op *operation) []any {
+	args := append(make([]any, 0, 12), command, script, 1, op.key, string(op.word))
+	switch op.word {
+	case wordClaim:
+		var id string
+		if op.hasDeadID {
+			id = string(op.deadID[:])
+		}
+		return append(args, op.token[:], op.fingerprint.bytes(), flag(op.compare), op.lease, op.deadline, op.retention, id)
+	case wordRenew:
+		return append(args, op.token[:], op.lease, op.retention)
+	case wordSucceed:
+		return append(args, op.status, op.fingerprint.bytes(), op.retention)
+	case wordWait:
+		return append(args, op.token[:], op.delay, op.class.String(), op.retention)
+	case wordBury:
+		return append(args, op.token[:], uint8(op.reason), op.deadID[:], flag(op.unknown), op.retention)
+	case wordRelease:
+		return append(args, op.token[:], op.retention)
+	default: // wordUndead
+		return append(args, op.deadID[:])
+	}
+}
+
+func flag(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
