@@ -55,7 +55,14 @@ func TestMain(m *testing.M) {
 	if task := os.Getenv(holderVariable); task != "" {
 		os.Exit(holder(task))
 	}
-	goleak.VerifyTestMain(withSharedRedis{m})
+	const library = "github.com/redis/go-redis/v9"
+	goleak.VerifyTestMain(
+		withSharedRedis{m},
+		// Two goroutines of the library end by themselves after its client is
+		// closed, but sleep for up to a second first.
+		goleak.IgnoreAnyFunction(library+"/internal/pool.(*ConnPool).tryDial"),
+		goleak.IgnoreAnyFunction(library+".(*clusterStateHolder).LazyReload.func1"),
+	)
 }
 
 // withSharedRedis runs the tests beside a server, and afterwards holds the
