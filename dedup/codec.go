@@ -13,7 +13,7 @@ import (
 //	processing  head, counters, token 16, lease until 5, deadline 5, undo 1 [, previous record]
 //	waiting     head, counters, not before 5
 //	done        head, at 5, status 2, attempts 1 or counters
-//	dead        head, counters, reason 1, dead-id 8, at 5
+//	dead        head, counters, reason 1, dead-id 8, at 5, not before 5
 //
 // The state is p, w, d or x; in upper case when an outcome was ever unknown.
 //
@@ -30,7 +30,7 @@ const (
 	waitingSize    = headSize + countersSize + 5
 	doneSize       = headSize + 7 + 1
 	longDoneSize   = headSize + 7 + countersSize
-	deadSize       = headSize + countersSize + 14
+	deadSize       = headSize + countersSize + 19
 )
 
 // errCorrupt is a value that is no record: another program's key, or a
@@ -85,6 +85,7 @@ func appendRecord(b []byte, r *record) []byte {
 		b = append(b, byte(r.reason))
 		b = append(b, r.deadID[:]...)
 		b = appendTime(b, r.at)
+		b = appendTime(b, r.notBefore)
 	}
 	return b
 }
@@ -167,6 +168,7 @@ func parseFlat(text string, now int64) (*record, error) {
 		r.reason = Reason(body[0])
 		copy(r.deadID[:], body[1:])
 		r.at = readTime(body[9:], now)
+		r.notBefore = readTime(body[14:], now)
 	default:
 		return nil, errCorrupt
 	}

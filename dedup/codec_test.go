@@ -34,7 +34,7 @@ func sampleRecords() map[string]*record {
 			r.state, r.at, r.status, r.attempts, r.deferred, r.unknowns = StateDone, sampleTime, 200, 255, 0, 0
 		}),
 		"dead": with(func(r *record) {
-			r.state, r.at, r.reason, r.deadID = StateDead, sampleTime+7, ReasonMaxAge, deadID{8, 9}
+			r.state, r.at, r.notBefore, r.reason, r.deadID = StateDead, sampleTime+7, sampleTime+9, ReasonMaxAge, deadID{8, 9}
 		}),
 		"processing, created":   processing(undoDelete, nil),
 		"processing, waited":    processing(undoRestore, waiting),

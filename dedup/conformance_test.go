@@ -115,8 +115,11 @@ func (r *record) shift(ms int64) {
 		r.deadline -= ms
 	case StateWaiting:
 		r.notBefore -= ms
-	case StateDone, StateDead:
+	case StateDone:
 		r.at -= ms
+	case StateDead:
+		r.at -= ms
+		r.notBefore -= ms
 	}
 	if r.previous != nil {
 		r.previous.shift(ms)
@@ -480,10 +483,14 @@ func TestDeadWithAnUnknownOutcomeStays(t *testing.T) {
 		before := b.record()
 		b.undead(id)
 		b.same(before)
-		// Only its own letter opens it; its retries start again, flagged.
-		b.travel(time.Minute)
+		// Only its own letter opens it, and not before the request whose outcome is unknown has surely ended; its retries start again, flagged.
 		r := b.request(NewToken())
 		r.DeadID = id
+		if early := b.claimAs(r, Waiting); early.Wait <= 0 || early.Wait > deadline {
+			b.Errorf("told to wait for %v, want up to %v", early.Wait, deadline)
+		}
+		b.same(before)
+		b.travel(deadline + time.Second)
 		opened := b.claimAs(r, Claimed)
 		b.counts(counters{State: StateProcessing, Attempts: 1, EverUnknown: true})
 		if !opened.Record.FirstClaimed.Equal(opened.Now) {
@@ -499,7 +506,10 @@ func TestReleaseRestoresWhatTheClaimFound(t *testing.T) {
 			b.wait(b.claim(Claimed).Lease, time.Second, WaitDeferred, Applied)
 			b.travel(time.Minute)
 		},
-		"dead": func(b *bench) { b.bury(b.claim(Claimed).Lease, dead, true, Applied) },
+		"dead": func(b *bench) {
+			b.bury(b.claim(Claimed).Lease, dead, true, Applied)
+			b.travel(2 * deadline)
+		},
 		"processing": func(b *bench) {
 			b.claim(Claimed)
 			b.travel(2 * deadline)

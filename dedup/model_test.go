@@ -145,7 +145,7 @@ func checkPromises(t *rapid.T, before *record, op *operation, d decision, now in
 		t.Fatal("claim granted while a request may be at work")
 	case granted && before.state == StateProcessing && !own && !after.everUnknown:
 		t.Fatal("a takeover is not flagged")
-	case granted && before.state == StateWaiting && now < before.notBefore:
+	case granted && (before.state == StateWaiting || before.state == StateDead) && now < before.notBefore:
 		t.Fatal("claim granted before its time")
 	case granted && before.state == StateDead && op.deadID != before.deadID:
 		t.Fatal("a dead record was opened without its dead-id")

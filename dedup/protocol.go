@@ -50,10 +50,11 @@ func decide(found *record, op *operation, now int64) decision {
 		return decideWait(found, op, now)
 	case wordBury:
 		dead := found.head(StateDead)
+		dead.reason, dead.deadID, dead.at, dead.notBefore = op.reason, op.deadID, now, now
 		if op.unknown {
 			dead.countUnknown()
+			dead.notBefore = max(now, found.deadline)
 		}
-		dead.reason, dead.deadID, dead.at = op.reason, op.deadID, now
 		return changed(letterApplied, dead)
 	default:
 		return decideRelease(found)
@@ -79,6 +80,9 @@ func decideClaim(found *record, op *operation, now int64) decision {
 	case StateDead:
 		if !op.hasDeadID || op.deadID != found.deadID {
 			return unchanged(letterDead, found)
+		}
+		if now < found.notBefore {
+			return unchanged(letterWaiting, found)
 		}
 		taken.attempts, taken.deferred, taken.unknowns, taken.first = 0, 0, 0, now
 	case StateProcessing:

@@ -45,7 +45,7 @@ type Record struct {
 
 	LeaseUntil time.Time // processing
 	Deadline   time.Time // processing: when the request at work has ended for certain
-	NotBefore  time.Time // waiting
+	NotBefore  time.Time // waiting: when it is due; dead: when its letter may open it
 	At         time.Time // done, dead: since when
 	Status     int       // done: the HTTP status; 0 when none is known
 	Reason     Reason    // dead
@@ -126,6 +126,7 @@ func (r *record) export() Record {
 		out.Status = int(r.status)
 	case StateDead:
 		out.At = time.UnixMilli(r.at)
+		out.NotBefore = time.UnixMilli(r.notBefore)
 		out.Reason = r.reason
 		out.DeadID = r.deadID.String()
 	}

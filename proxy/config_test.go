@@ -88,6 +88,7 @@ func TestProblemsAreReportedTogether(t *testing.T) {
 		"file missing":       {four("REDIS_PASSWORD_FILE=/does/not/exist"), []string{"REDIS_PASSWORD_FILE: read file"}},
 		"log level":          {four("LOG_LEVEL=loud", "LOG_FORMAT=xml"), []string{`LOG_LEVEL: "loud" is not a log level`, `LOG_FORMAT: "xml" is not`}},
 		"dots":               {four("QUEUES=..", "FORWARD_URL=http://h/{queue}"), []string{"FORWARD_URL has a path segment . or .."}},
+		"bool":               {four("REDIS_CLUSTER=maybe"), []string{`REDIS_CLUSTER: "maybe" is neither true nor false`}},
 		"grace":              {four("SHUTDOWN_GRACE=1ms"), []string{"SHUTDOWN_GRACE: 1ms is too short"}},
 	}
 	for name, tt := range tests {

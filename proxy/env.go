@@ -111,6 +111,9 @@ func (e *environment) decode(target any) {
 // decodeProblem says what is wrong with a value, without the library's path of Go field names.
 func decodeProblem(err error) string {
 	var number *strconv.NumError
+	if errors.As(err, &number) && number.Func == "ParseBool" {
+		return fmt.Sprintf("%q is neither true nor false", number.Num)
+	}
 	if errors.As(err, &number) {
 		return fmt.Sprintf("%q is not a whole number", number.Num)
 	}

@@ -39,13 +39,21 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := newMetrics(registry, cfg.Version)
-	store, err := dedup.New(cfg.Dedup, dedup.WithRegisterer(registry))
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
 	reload := cfg.reload
 	if reload == nil {
 		reload = func() (*Config, error) { return cfg, nil }
+	}
+	stored := cfg.Dedup
+	stored.Credentials = func(context.Context) (string, string, error) {
+		now, err := reload()
+		if err != nil {
+			return "", "", fmt.Errorf("read credentials again: %w", err)
+		}
+		return now.Dedup.Login()
+	}
+	store, err := dedup.New(stored, dedup.WithRegisterer(registry))
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
 	}
 	p := &Proxy{
 		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,

@@ -33,7 +33,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local HEAD = '>c1I5c6I2I2B'
-local SIZE = {p = 44, w = 22, x = 31}
+local SIZE = {p = 44, w = 22, x = 36}
 local DONE_SHORT, DONE_LONG = 20, 24
 -- What releasing a processing record does; the last byte before its tail.
 local UNDO_DELETE, UNDO_RESTORE, UNDO_NONE = '\0', '\1', '\2'
@@ -130,6 +130,10 @@ if operation == 'claim' then
     if dead_id ~= string.sub(found, 19, 26) then
       return answer('x', found)
     end
+    -- The request whose outcome is unknown may still be at work, as in "wait".
+    if now < nearest((struct.unpack('>I5', found, 32))) then
+      return answer('w', found)
+    end
     attempts, deferred, unknowns, first = 0, 0, 0, now
     undo = found
   elseif kind == 'p' then
@@ -216,11 +220,13 @@ end
 if operation == 'bury' then
   -- Before the letter is published: from now on no copy is run, only
   -- published again.
+  local not_before = now
   if ARGV[5] == '1' then
     unknowns, unknown = more(unknowns, 255), true
+    not_before = math.max(now, nearest((struct.unpack('>I5', found, 39))))
   end
   return write(struct.pack(HEAD, letter('x'), first, fingerprint_found, attempts, deferred, unknowns)
-    .. struct.pack('>B', ARGV[3]) .. ARGV[4] .. struct.pack('>I5', now), ARGV[6])
+    .. struct.pack('>B', ARGV[3]) .. ARGV[4] .. struct.pack('>I5I5', now, not_before), ARGV[6])
 end
 
 if operation == 'release' then

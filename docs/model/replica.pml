@@ -148,7 +148,7 @@ end:
        new_token(my.token);
        my.pc = claiming }
 
-  :: atomic { my.pc == claiming && my.session && ANSWERS(my.token) ->
+  :: atomic { my.pc == claiming && my.session && ANSWERS(my.token, DELIVERY.header) ->
        if
        :: store_claim(my.token, DELIVERY.header); decide_claim()
        :: lost > 0 && rec.state != done && !IS_DEAD_TO(DELIVERY.header) ->

@@ -63,9 +63,9 @@
  *   FREE_REDRIVE        after_success,     redrive deletes the record, whatever it is
  *                       second_unknown,
  *                       one_at_a_time
+ *   OPEN_AT_ONCE        one_at_a_time      a letter put back opens its record while the service may be at work on the last request
  *   ACK_BEFORE_LETTER   no_loss            the delivery of a dead message is acked before its letter is published
  *   NO_TAKEOVER         settles            nobody takes over a lease that ran out
  * Limits, which the protocol has and docs/protocol.md names:
  *   STRICT_SUCCESS      after_success      in its strictest reading
- *   HASTY_REDRIVE       one_at_a_time      a letter is put back while the service is at work on its last request
  */

@@ -40,8 +40,14 @@ inline take(whose) { /* a record that was there: a release restores it */
 #endif
 
 /* Busy and waiting change nothing, so a copy that polls is a copy that waits until the answer would be another. */
-#define ANSWERS(whose) \
-  (rec.state == absent || rec.state == done || rec.state == dead || rec.over || (rec.state == processing && OWN(whose)))
+#ifdef OPEN_AT_ONCE
+#define MAY_OPEN true
+#else
+#define MAY_OPEN rec.over /* the request whose outcome is unknown has ended for certain */
+#endif
+#define ANSWERS(whose, header) \
+  (rec.state == absent || rec.state == done || IS_DEAD_TO(header) || (rec.state == dead && MAY_OPEN) || rec.over \
+   || (rec.state == processing && OWN(whose)))
 
 inline store_claim(whose, brought) {
   if
@@ -51,7 +57,7 @@ inline store_claim(whose, brought) {
   :: rec.state == processing && OWN(whose) -> rec.over = 0; verdict = claimed
   :: rec.state == done -> verdict = found_done
   :: IS_DEAD_TO(brought) -> verdict = found_dead
-  :: rec.state == dead && !IS_DEAD_TO(brought) -> /* opened */
+  :: rec.state == dead && !IS_DEAD_TO(brought) && MAY_OPEN -> /* opened */
      closed[brought] = 1;
      open_since = 0;
      take(whose);
@@ -115,9 +121,12 @@ inline store_bury(whose, name, unsure, sure) {
   if
   :: HOLDER(whose) ->
      verdict = applied;
-     rec.state = dead; rec.token = 0; rec.over = 0; rec.dead_id = name;
+     rec.state = dead; rec.dead_id = name;
      forget_undo();
-     if :: unsure -> rec.unknowns++; rec.ever = 1 :: else fi;
+     if
+     :: unsure -> rec.unknowns++; rec.ever = 1; rec.over = 0 /* the token stays, for the deadline */
+     :: else -> rec.token = 0; rec.over = 1
+     fi;
      if :: sure -> outcome_known() :: else fi
   :: else -> refuse()
   fi

@@ -29,12 +29,7 @@ inline put_back(name) {
   fi;
   delivery[i].at = ready;
   if
-#ifndef HASTY_REDRIVE
-  :: work == 0 ->
-#else
-  :: true ->
-#endif
-     delivery[i].header = name
+  :: delivery[i].header = name
   :: true /* a tool that drops the headers */
   fi;
   if
@@ -55,6 +50,7 @@ end:
   do
   :: atomic { MAY_RUN_OUT && NOBODY_RENEWS -> rec.over = 1; printf("time: lease and deadline pass\n") }
   :: atomic { rec.state == waiting && !rec.over && work != rec.token -> rec.over = 1; printf("time: the pause is over\n") }
+  :: atomic { rec.state == dead && !rec.over && work != rec.token -> rec.over = 1; rec.token = 0; printf("time: the deadline of what is dead passes\n") }
   :: atomic { work != 0 && NOBODY_HEARS -> work = 0; printf("service: ends a request that nobody hears of\n") }
   :: atomic { wire.word != nothing ->
        if

@@ -101,9 +101,7 @@ func TestUnsupportedVariables(t *testing.T) {
 	t.Parallel()
 	settings := env{
 		"RABBITMQ_TLS_CA_FILE": "/ca.pem", "RABBITMQ_TLS_CERT_FILE": "/c.pem", "RABBITMQ_TLS_KEY_FILE": "/k.pem", "RABBITMQ_TLS_SERVER_NAME": "rabbit",
-		"RABBITMQ_DECLARE": "true", "REDIS_CLUSTER": "true", "REDIS_SENTINEL_MASTER": "primary", "REDIS_TLS_CA_FILE": "/ca.pem",
-		"REDIS_TLS_CERT_FILE": "/c.pem", "REDIS_TLS_KEY_FILE": "/k.pem", "REDIS_TLS_SERVER_NAME": "redis",
-		"DEDUP_WAIT_REPLICAS": "1", "FORWARD_RATE": "10", "FORWARD_HEADERS": "A: b",
+		"RABBITMQ_DECLARE": "true", "FORWARD_RATE": "10", "FORWARD_HEADERS": "A: b",
 		"FORWARD_TLS_CA_FILE": "/ca.pem", "FORWARD_IDEMPOTENCY_KEY": "quoted", "FORWARD_BODY": "json:/payload", "FORWARD_CONTENT_TYPE": "text/plain",
 		"FORWARD_STATUS_DONE": "200", "FORWARD_STATUS_DEFER": "503", "FORWARD_STATUS_FAIL": "500", "FORWARD_STATUS_REJECT": "400", "FORWARD_STATUS_UNKNOWN": "504",
 		"FORWARD_LOOKUP_URL": "http://127.0.0.1:1/{id}", "FORWARD_BRAKE_AFTER": "20", "FORWARD_ON_UNKNOWN": "lookup", "DEADLETTER_MODE": "reject",
