@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -60,10 +61,10 @@ func TestLetterPutBackWithoutHeaders(t *testing.T) {
 	b.assertPosts(2)
 }
 
-// TestLetterOfUnknownOutcomePutBack: such a message is opened by its dead-id alone, and its next POST is flagged.
+// TestLetterOfUnknownOutcomePutBack: such a message is opened by its dead-id alone, not before the deadline of the request that nobody knows about, and its next POST is flagged.
 func TestLetterOfUnknownOutcomePutBack(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, env{"FORWARD_ON_UNKNOWN": "deadletter"})
+	b := newBench(t, env{"FORWARD_ON_UNKNOWN": "deadletter", "FORWARD_TIMEOUT": "2s"})
 	b.service.Behave(func(testkit.Received) testkit.Action { return testkit.Action{Close: true} })
 	b.publish(text("one", "body"))
 	letter := b.letters(1)[0]
@@ -85,7 +86,11 @@ func TestLetterOfUnknownOutcomePutBack(t *testing.T) {
 	b.waitOutcomes(map[string]float64{"dead_letter": 3, "done": 1})
 	posts := b.service.Journal.ByKey("one")
 	if len(posts) != 2 || !posts[1].Unknown {
-		t.Errorf("%d POSTs, want a second one that is flagged: Delivery-Outcome-Unknown", len(posts))
+		t.Fatalf("%d POSTs, want a second one that is flagged: Delivery-Outcome-Unknown", len(posts))
+	}
+	deadline, err := time.Parse(time.RFC3339, posts[0].Header.Get("Delivery-Deadline"))
+	if err != nil || posts[1].Began.Before(deadline) {
+		t.Errorf("the second POST began at %v, the first one's deadline was %v, %v", posts[1].Began, deadline, err)
 	}
 	b.finish()
 }

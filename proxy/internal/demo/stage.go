@@ -149,6 +149,8 @@ func (s *stage) equip() error {
 		"FORWARD_ON_UNKNOWN": "deadletter",
 		"FORWARD_TIMEOUT":    "5s",
 		"DEDUP_LEASE":        "4s",
+		"RETRY_BACKOFF":      "1s,5s",
+		"RETRY_HOLD":         "1m", // no wait queues, which the demo would have to remove
 		"RETRY_MAX_AGE":      "5m",
 		"DEDUP_RETENTION":    leftoverLife.String(),
 		"DEDUP_PREFIX":       s.name,
