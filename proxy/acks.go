@@ -2,8 +2,9 @@ package proxy
 
 import "slices"
 
-// ackBook turns settled deliveries into as few acks as is safe. One ack with `multiple` settles every outstanding tag up to
-// its own, so only a contiguous prefix of finished deliveries may share one. It belongs to one session's goroutine.
+// ackBook turns settled deliveries into as few acks as is safe. One ack with `multiple` settles every outstanding tag
+// up to its own, so only a contiguous prefix of finished deliveries may share one. It belongs to one session's
+// goroutine.
 type ackBook struct {
 	low    uint64              // every tag up to here is settled
 	parked map[uint64]struct{} // finished and not yet acked, above a delivery that is still open
@@ -21,7 +22,8 @@ func (b *ackBook) finish(tag uint64) { b.parked[tag] = struct{}{} }
 // forgo notes that tag was settled otherwise.
 func (b *ackBook) forgo(tag uint64) { b.given[tag] = struct{}{} }
 
-// prefix returns the highest tag of the contiguous settled prefix and how many acks it carries; 0 acks when it did not grow.
+// prefix returns the highest tag of the contiguous settled prefix and how many acks it carries; 0 acks when it did
+// not grow.
 func (b *ackBook) prefix() (tag uint64, acks int) {
 	last := uint64(0)
 	for {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAckBook settles deliveries in any order and plays the broker: an ack with `multiple` settles every outstanding tag up to its own. No
-// tag may be settled before its delivery was finished, and in the end each is settled once.
+// TestAckBook settles deliveries in any order and plays the broker: an ack with `multiple` settles every outstanding
+// tag up to its own. No tag may be settled before its delivery was finished, and in the end each is settled once.
 func TestAckBook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "deliveries")

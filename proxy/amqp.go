@@ -14,8 +14,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// This file is the only one that knows the AMQP library. Its own recovery is not used: after a reconnect it re-opens the
-// same channel object, whose delivery tags start at 1 again, so that the ack of an old delivery would settle a
+// This file is the only one that knows the AMQP library. Its own recovery is not used: after a reconnect it re-opens
+// the same channel object, whose delivery tags start at 1 again, so that the ack of an old delivery would settle a
 // new one. Here every session has a channel of its own that is never re-opened.
 
 type (
@@ -79,8 +79,9 @@ func parseBrokerURL(raw string) ([]endpoint, error) {
 	return all, nil
 }
 
-// broker dials RabbitMQ. Each queue has a connection of its own, so that whatever ends one disturbs no other queue, and so has publishing, because the broker
-// stops reading a connection that published while an alarm is on, acks included.
+// broker dials RabbitMQ. Each queue has a connection of its own, so that whatever ends one disturbs no other queue,
+// and so has publishing, because the broker stops reading a connection that published while an alarm is on, acks
+// included.
 type broker struct {
 	config func() (*Config, error) // read again at each dial: credentials may have been rotated
 	next   atomic.Uint32           // which host is tried first
@@ -142,8 +143,9 @@ func (b *broker) dialHost(ctx context.Context, cfg *Config, uri endpoint, purpos
 	return conn, err
 }
 
-// wordedAuth makes the broker say why it refuses a login instead of closing the connection without a word: it does so for clients that announce it
-// (https://www.rabbitmq.com/docs/auth-notification). The library sets the announced capabilities itself, just before it asks for the response.
+// wordedAuth makes the broker say why it refuses a login instead of closing the connection without a word: it does so
+// for clients that announce it (https://www.rabbitmq.com/docs/auth-notification). The library sets the announced
+// capabilities itself, just before it asks for the response.
 type wordedAuth struct {
 	*amqp.PlainAuth
 	properties amqp.Table
@@ -192,7 +194,8 @@ type consumer struct {
 	cancelled  chan string
 }
 
-// consume starts a consumer on a queue that exists. A queue that is missing, or one of a kind that cannot work, is an error that says so.
+// consume starts a consumer on a queue that exists. A queue that is missing, or one of a kind that cannot work, is an
+// error that says so.
 func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*consumer, error) {
 	conn, err := b.consuming(ctx)
 	if err != nil {
@@ -220,7 +223,8 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 	return c, nil
 }
 
-// declareQueue makes sure that a queue to publish to is there. One that exists is used as it is; a missing one is declared, durable, with these arguments.
+// declareQueue makes sure that a queue to publish to is there. One that exists is used as it is; a missing one is
+// declared, durable, with these arguments.
 func declareQueue(conn *amqp.Connection, queue string, arguments table) error {
 	err := checkQueue(conn, queue)
 	var e *amqp.Error
@@ -260,8 +264,8 @@ func frameSize(conn *amqp.Connection) int {
 	return defaultFrameSize
 }
 
-// arrived returns once the broker has taken in what was sent on the channel so far: it answers in order, and this setting, which holds for
-// later consumers only, changes nothing.
+// arrived returns once the broker has taken in what was sent on the channel so far: it answers in order, and this
+// setting, which holds for later consumers only, changes nothing.
 func (c *consumer) arrived() error { return c.ch.Qos(c.prefetch, 0, false) }
 
 func (c *consumer) ack(tag uint64, multiple bool) error { return c.ch.Ack(tag, multiple) }
@@ -294,8 +298,8 @@ func (c *consumer) ended() error {
 	}
 }
 
-// errUndecodable is a delivery that the AMQP library refuses, with the whole connection: its headers are nested deeper than 32 levels, or one list or
-// table in them has more than 8192 elements.
+// errUndecodable is a delivery that the AMQP library refuses, with the whole connection: its headers are nested
+// deeper than 32 levels, or one list or table in them has more than 8192 elements.
 var errUndecodable = errors.New("a message's headers cannot be decoded (nested deeper than 32 levels, or more than 8192 elements in one list): move the message at the head of the queue elsewhere, with a shovel or by purging it")
 
 // channelEnd puts a close notice into words; an orderly close carries no error.
@@ -330,14 +334,15 @@ func brokerError(err error) error {
 // errStream refuses a stream: its messages cannot be settled one by one, and an ack removes nothing.
 var errStream = errors.New("the queue is a stream, which cannot be consumed: use a quorum or classic queue")
 
-// fromStream tells whether a delivery looks like one of a stream's, which state their offset. A publisher can write that header too: see isStream.
+// fromStream tells whether a delivery looks like one of a stream's, which state their offset. A publisher can write
+// that header too: see isStream.
 func fromStream(d *delivery) bool {
 	_, ok := d.Headers["x-stream-offset"]
 	return ok
 }
 
-// isStream asks the broker, on a channel of its own: only a stream accepts a consumer with an offset, any other queue refuses the argument
-// (https://www.rabbitmq.com/docs/streams#consuming).
+// isStream asks the broker, on a channel of its own: only a stream accepts a consumer with an offset, any other queue
+// refuses the argument (https://www.rabbitmq.com/docs/streams#consuming).
 func (c *consumer) isStream() bool {
 	ch, err := c.conn.Channel()
 	if err != nil {

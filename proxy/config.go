@@ -16,7 +16,8 @@ import (
 // Config is what one process needs. Load fills it; every field's comment is the meaning, docs/configuration.md
 // the same at length, and a test holds the two in step.
 type Config struct {
-	// RabbitMQURL is amqp(s)://user:password@host:port/vhost; several hosts, comma-separated, are tried in turn. Required.
+	// RabbitMQURL is amqp(s)://user:password@host:port/vhost; several hosts, comma-separated, are tried in turn.
+	// Required.
 	RabbitMQURL dedup.Secret `env:"RABBITMQ_URL"`
 	// RabbitMQUsername is taken verbatim and wins over the URL's. Default: from the URL.
 	RabbitMQUsername string `env:"RABBITMQ_USERNAME"`
@@ -66,8 +67,8 @@ type RetryConfig struct {
 	MaxAttempts int `env:"RETRY_MAX_ATTEMPTS, default=6"`
 	// MaxAge ends the retries of a message this long after its ID was first claimed.
 	MaxAge time.Duration `env:"RETRY_MAX_AGE, default=24h"`
-	// Hold is the longest wait in the process, unacknowledged; longer ones go through wait queues. Deliveries that wait for an unreachable service go back
-	// to the queue after it, for other replicas.
+	// Hold is the longest wait in the process, unacknowledged; longer ones go through wait queues. Deliveries that
+	// wait for an unreachable service go back to the queue after it, for other replicas.
 	Hold time.Duration `env:"RETRY_HOLD, default=5s"`
 }
 
@@ -267,14 +268,14 @@ func (e *environment) checkDeadLetterCircle(cfg *Config) {
 	}
 }
 
-// defaultConsumer is {vhost}/{queue}. A slash in the queue's name is escaped, so that the last one is the one between the two: the queue eu/orders of
-// the vhost shop is not the queue orders of the vhost shop/eu.
+// defaultConsumer is {vhost}/{queue}. A slash in the queue's name is escaped, so that the last one is the one between
+// the two: the queue eu/orders of the vhost shop is not the queue orders of the vhost shop/eu.
 func defaultConsumer(vhost, queue string) string {
 	return vhost + "/" + strings.NewReplacer("%", "%25", "/", "%2F").Replace(queue)
 }
 
-// add notes problems found by a config struct. Each begins with the variable's name, which becomes the queue's own variable when that is where
-// the value came from.
+// add notes problems found by a config struct. Each begins with the variable's name, which becomes the queue's own
+// variable when that is where the value came from.
 func (e *environment) add(problems []error) {
 	for _, p := range problems {
 		text := p.Error()

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// copies lets copies of one message that meet in this process take turns, so that they do not ask the store about each other. It is no guarantee,
-// that is the claim's job: a copy that got its turn still claims, and is compared and judged there. Safe for concurrent use.
+// copies lets copies of one message that meet in this process take turns, so that they do not ask the store about
+// each other. It is no guarantee, that is the claim's job: a copy that got its turn still claims, and is compared and
+// judged there. Safe for concurrent use.
 type copies struct {
 	mu   sync.Mutex
 	keys map[string]chan struct{} // closed when the one that holds the key leaves
@@ -14,8 +15,8 @@ type copies struct {
 
 func newCopies() *copies { return &copies{keys: map[string]chan struct{}{}} }
 
-// enter waits until no copy of key is in an attempt. The caller leaves when its attempt ends, not when its retries do. met tells
-// whether it had to wait.
+// enter waits until no copy of key is in an attempt. The caller leaves when its attempt ends, not when its retries
+// do. met tells whether it had to wait.
 func (c *copies) enter(ctx context.Context, key string) (met bool, err error) {
 	for {
 		c.mu.Lock()

@@ -31,8 +31,8 @@ func obituaryOf(rec dedup.Record) obituary {
 	return obituary{reason: rec.Reason, deadID: rec.DeadID, attempts: rec.Attempts, first: rec.FirstClaimed, keep: rec.EverUnknown}
 }
 
-// bury writes `dead` before the letter is published, so that no copy is POSTed meanwhile and whoever finds the record publishes the letter again.
-// res is the POST that led here; nil when there was none.
+// bury writes `dead` before the letter is published, so that no copy is POSTed meanwhile and whoever finds the record
+// publishes the letter again. res is the POST that led here; nil when there was none.
 func (q *queue) bury(work, hold context.Context, m *message, claim dedup.Claim, reason dedup.Reason, res *forward.Result) turn {
 	o := obituary{reason: reason, attempts: claim.Record.Attempts, first: claim.Record.FirstClaimed, keep: claim.Record.EverUnknown}
 	unknown := false
@@ -51,8 +51,8 @@ func (q *queue) bury(work, hold context.Context, m *message, claim dedup.Claim, 
 	return q.publishLetter(hold, m, o)
 }
 
-// publishLetter puts the dead letter into its queue, trying until the broker has confirmed it or the delivery has to go back; then whoever
-// gets it next finds the record dead and publishes the letter.
+// publishLetter puts the dead letter into its queue, trying until the broker has confirmed it or the delivery has to
+// go back; then whoever gets it next finds the record dead and publishes the letter.
 func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn {
 	q.held(1)
 	defer q.held(-1)
@@ -83,8 +83,8 @@ func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn
 	return over(end)
 }
 
-// clearDead deletes the record of a message that is now in the dead letters and whose outcome was never unknown, so that any tool can put
-// it back to work.
+// clearDead deletes the record of a message that is now in the dead letters and whose outcome was never unknown, so
+// that any tool can put it back to work.
 func (q *queue) clearDead(work context.Context, m *message, deadID string) {
 	_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, q.store.Undead(ctx, m.key, deadID)
@@ -95,10 +95,10 @@ func (q *queue) clearDead(work context.Context, m *message, deadID string) {
 	}
 }
 
-// compose makes the message as it goes to the dead letters: its bytes, properties and headers, and why. Three properties cannot travel as they are: an
-// expiration would delete the letter, a user-id must be the publisher's own
-// (https://www.rabbitmq.com/docs/validated-user-id), and letters are always persistent. Nor can two headers: CC and BCC route
-// (https://www.rabbitmq.com/docs/sender-selected).
+// compose makes the message as it goes to the dead letters: its bytes, properties and headers, and why. Three
+// properties cannot travel as they are: an expiration would delete the letter, a user-id must be the publisher's own
+// (https://www.rabbitmq.com/docs/validated-user-id), and letters are always persistent. Nor can two headers: CC and
+// BCC route (https://www.rabbitmq.com/docs/sender-selected).
 func (q *queue) compose(m *message, o obituary) (sent letter, leftOut []string) {
 	headers := make(table, len(m.Headers)+14)
 	maps.Copy(headers, m.Headers)

@@ -2,9 +2,9 @@
 //
 // # Life of a delivery
 //
-// receive -> identify -> claim -> POST -> outcome -> record -> settle. [queue.process] is that line as code; decideClaim
-// and decideOutcome are its two decisions, pure functions in verdict.go. The claim and its record live in package dedup, the POST and
-// its outcome in package forward; this package alone knows both, and the broker.
+// receive -> identify -> claim -> POST -> outcome -> record -> settle. [queue.process] is that line as code;
+// decideClaim and decideOutcome are its two decisions, pure functions in verdict.go. The claim and its record live in
+// package dedup, the POST and its outcome in package forward; this package alone knows both, and the broker.
 //
 // # Guarantees
 //
@@ -23,7 +23,7 @@
 //
 // # Three contexts
 //
-// hold ends when a delivery that is not in a POST has to go back (session ended, drain, pause); work ends when
-// POSTs are cut off (the end of SHUTDOWN_GRACE); recording outlives work by a short bound, so that a POST cut off
-// is written down as unknown.
+// hold ends when a delivery that is not in a POST has to go back (session ended, drain, pause); work ends when POSTs
+// are cut off (the end of SHUTDOWN_GRACE); recording outlives work by a short bound, so that a POST cut off is
+// written down as unknown.
 package proxy

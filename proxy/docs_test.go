@@ -16,8 +16,8 @@ import (
 	"rabbitonce/dedup"
 )
 
-// The documentation is part of the product: these tests hold its tables to the code. Each compares whole sets, so that it fails for what is
-// missing on either side.
+// The documentation is part of the product: these tests hold its tables to the code. Each compares whole sets, so
+// that it fails for what is missing on either side.
 
 // documentedVariable is a row of docs/configuration.md.
 type documentedVariable struct {
@@ -144,8 +144,8 @@ func documentedProxy(t *testing.T) *Proxy {
 	return p
 }
 
-// TestOperationsPageQuotesLogLines: every message above debug has a row, and no row quotes a message that is not logged. A row may
-// end in "..." where the message goes on.
+// TestOperationsPageQuotesLogLines: every message above debug has a row, and no row quotes a message that is not
+// logged. A row may end in "..." where the message goes on.
 func TestOperationsPageQuotesLogLines(t *testing.T) {
 	source := productSource(t)
 	rows := quotedRows(t, "docs/operations.md", "## Log lines")

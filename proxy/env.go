@@ -83,8 +83,8 @@ func (e *environment) problem(name, format string, args ...any) {
 	}
 }
 
-// decode fills target's `env` fields. A value that does not decode becomes a problem, its field keeps the default, and decoding goes on
-// with the next: the user sees every mistake at once. envconfig itself stops at the first error.
+// decode fills target's `env` fields. A value that does not decode becomes a problem, its field keeps the default,
+// and decoding goes on with the next: the user sees every mistake at once. envconfig itself stops at the first error.
 func (e *environment) decode(target any) {
 	durations := durationVariables(reflect.TypeOf(target).Elem())
 	for range 1000 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// gate holds work back while something that it needs is away, and asks until it is back. A gate starts closed: the first answer
-// opens it. Safe for concurrent use; run must be running.
+// gate holds work back while something that it needs is away, and asks until it is back. A gate starts closed: the
+// first answer opens it. Safe for concurrent use; run must be running.
 type gate struct {
 	part  *part
 	probe func(context.Context) error
@@ -26,8 +26,8 @@ const (
 	probeFirst   = 100 * time.Millisecond
 	probeLast    = 2 * time.Second
 	probeTimeout = 3 * time.Second
-	// steady is how long a gate must have been open to be asked quickly again: a service that accepts connections and takes no request
-	// would otherwise be tried in a tight loop.
+	// steady is how long a gate must have been open to be asked quickly again: a service that accepts connections and
+	// takes no request would otherwise be tried in a tight loop.
 	steady = 10 * time.Second
 )
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The headers of a message travel in one frame, whose size the broker limits. A message can come with headers that fill it, and what is
-// added here then has no room.
+// The headers of a message travel in one frame, whose size the broker limits. A message can come with headers that
+// fill it, and what is added here then has no room.
 
 // otherProperties is what a header frame holds beside the headers: eight short strings and some numbers.
 const otherProperties = 4 << 10
@@ -57,8 +57,9 @@ func fieldSize(value any) int {
 	return 9 // a decimal has 6
 }
 
-// fitHeaders makes headers fit into room: it leaves out the beginning of the answer, then the error, then the message's own headers, the largest
-// first, and says which in x-rabbitonce-left-out. It returns the names of the message's own that it left out.
+// fitHeaders makes headers fit into room: it leaves out the beginning of the answer, then the error, then the
+// message's own headers, the largest first, and says which in x-rabbitonce-left-out. It returns the names of the
+// message's own that it left out.
 func fitHeaders(headers table, room int) (leftOut []string) {
 	for _, name := range []string{"", "response", "error"} {
 		delete(headers, headerPrefix+name)

@@ -47,8 +47,8 @@ func healthRoutes(p *Proxy, metrics prometheus.Gatherer) http.Handler {
 	return r
 }
 
-// serveReady fails only while draining: a sidecar's readiness is its pod's, and an outage of the broker must not take the
-// service off its own traffic.
+// serveReady fails only while draining: a sidecar's readiness is its pod's, and an outage of the broker must not take
+// the service off its own traffic.
 func (p *Proxy) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if p.draining.Load() {
 		http.Error(w, "draining", http.StatusServiceUnavailable)

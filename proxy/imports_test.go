@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestImportsAreAFork holds main -> proxy -> {dedup, forward}, and one file for each of the libraries that could be exchanged.
+// TestImportsAreAFork holds main -> proxy -> {dedup, forward}, and one file for each of the libraries that could be
+// exchanged.
 func TestImportsAreAFork(t *testing.T) {
 	forbidden := map[string][]string{
 		"dedup":   {"rabbitonce/proxy", "rabbitonce/forward"},

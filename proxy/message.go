@@ -36,8 +36,8 @@ func (q *queue) identify(s *session, d *delivery) (m *message, ok bool) {
 	return m, ok
 }
 
-// unletter gives a dead letter of this queue that was put back the exchange and routing key that it had, which any tool changes on the way: an ID
-// made by hash covers them. It changes the delivery.
+// unletter gives a dead letter of this queue that was put back the exchange and routing key that it had, which any
+// tool changes on the way: an ID made by hash covers them. It changes the delivery.
 func (q *queue) unletter(d *delivery) {
 	if _, ok := d.Headers[headerPrefix+"dead-id"].(string); !ok || d.Headers[headerPrefix+"queue"] != q.cfg.Name {
 		return

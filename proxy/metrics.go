@@ -7,8 +7,8 @@ import (
 	"rabbitonce/forward"
 )
 
-// metrics are what this package counts. Every label value exists from the start, so that a rate over a first event is right; an ID is
-// never a label.
+// metrics are what this package counts. Every label value exists from the start, so that a rate over a first event is
+// right; an ID is never a label.
 type metrics struct {
 	deliveries  *prometheus.CounterVec
 	duplicates  *prometheus.CounterVec

@@ -22,7 +22,8 @@ type part struct {
 	logged  time.Time // when a reason was last logged
 }
 
-// quietFor is how long a part that is down says nothing more when the words of its problem change, as they do with each operation that fails.
+// quietFor is how long a part that is down says nothing more when the words of its problem change, as they do with
+// each operation that fails.
 const quietFor = 10 * time.Second
 
 // PartStatus is a part in /status.

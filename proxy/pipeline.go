@@ -58,7 +58,8 @@ type ending struct {
 const (
 	// claimSlack is how much later than FORWARD_TIMEOUT after the claim a request may end: the time from claim to POST.
 	claimSlack = time.Second
-	// clockSlack is how much later than here a deadline may be for the store; a claim that comes too early is told to wait for the rest.
+	// clockSlack is how much later than here a deadline may be for the store; a claim that comes too early is told to
+	// wait for the rest.
 	clockSlack = 5 * time.Millisecond
 	// foreignPause is how long a message waits whose key in the store holds something else.
 	foreignPause = 30 * time.Second
@@ -123,8 +124,8 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 	}
 }
 
-// keepFromLimit gives a delivery back, unless the broker has seen it come back so often that one more time could be too often: then it
-// takes the way through a wait queue, which starts the broker's count anew.
+// keepFromLimit gives a delivery back, unless the broker has seen it come back so often that one more time could be
+// too often: then it takes the way through a wait queue, which starts the broker's count anew.
 func (q *queue) keepFromLimit(work, hold context.Context, m *message) ending {
 	if brokerReturns(m.delivery) >= returnsLimit && !errors.Is(context.Cause(hold), errSessionEnded) {
 		ctx, cancel := context.WithTimeout(work, recordTimeout)
@@ -202,8 +203,9 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	return later(q.waitFor(m, claim, polls))
 }
 
-// waitFor is how long a copy waits for a message that somebody else has: until the record's own time when the record waits itself, so that
-// no copy jumps the ladder; a growing pause while somebody is at work, for as long as the claim lasts after RETRY_HOLD of asking.
+// waitFor is how long a copy waits for a message that somebody else has: until the record's own time when the record
+// waits itself, so that no copy jumps the ladder; a growing pause while somebody is at work, for as long as the claim
+// lasts after RETRY_HOLD of asking.
 func (q *queue) waitFor(m *message, claim dedup.Claim, polls *backoff) time.Duration {
 	kind, pause := duplicateBusy, claim.Wait
 	if claim.Verdict == dedup.Waiting {
@@ -231,10 +233,11 @@ func (s *heldSlot) free() {
 	}
 }
 
-// claim claims the message and decides what follows. It asks until the store answers, always with the same token, so that a
-// claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is claimed again. The
-// error is errUnclaimed when the store is down and the queue goes on without it, dedup.ErrForeignRecord when the key is
-// spoilt, else it means that hold ended first; what was claimed by then is given back.
+// claim claims the message and decides what follows. It asks until the store answers, always with the same token, so
+// that a claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is
+// claimed again. The error is errUnclaimed when the store is down and the queue goes on without it,
+// dedup.ErrForeignRecord when the key is spoilt, else it means that hold ended first; what was claimed by then is
+// given back.
 func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move, error) {
 	req := dedup.ClaimRequest{
 		Key: m.key, Token: dedup.NewToken(), Fingerprint: m.fingerprint, DeadID: m.deadID(),
@@ -282,13 +285,14 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 	}
 }
 
-// fresh tells whether a POST may begin under the lease: enough of it is left to renew it in time, and the request, given
-// its full timeout, ends before the deadline that the record states.
+// fresh tells whether a POST may begin under the lease: enough of it is left to renew it in time, and the request,
+// given its full timeout, ends before the deadline that the record states.
 func (q *queue) fresh(l *dedup.Lease) bool {
 	return l.Left() >= q.cfg.Dedup.Lease/3 && l.DeadlineLeft() >= q.cfg.Forward.Timeout
 }
 
-// permit is asked right before the first byte of a request leaves: a process that was stopped since the claim may wake up just there.
+// permit is asked right before the first byte of a request leaves: a process that was stopped since the claim may
+// wake up just there.
 func (q *queue) permit(l *dedup.Lease) error {
 	if l.Left() < q.cfg.Dedup.Lease/10 {
 		return errLeaseLost
@@ -356,14 +360,16 @@ func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv mo
 		return t
 	}
 	if mv.class == dedup.WaitUnknown {
-		// The service may be at work until then. The store's deadline is later than ours by the time the claim took to get there.
+		// The service may be at work until then. The store's deadline is later than ours by the time the claim took
+		// to get there.
 		pause = max(pause, claim.Lease.DeadlineLeft()+clockSlack)
 	}
 	return later(pause)
 }
 
-// notApplied says what follows when a result could not be written: the message is done after all, or the record is somebody else's by now and the
-// delivery is claimed anew as a copy, or the store did not answer before the end, and the lease will run out.
+// notApplied says what follows when a result could not be written: the message is done after all, or the record is
+// somebody else's by now and the delivery is claimed anew as a copy, or the store did not answer before the end, and
+// the lease will run out.
 func (q *queue) notApplied(result dedup.Settlement, err error) (turn, bool) {
 	switch {
 	case err != nil:

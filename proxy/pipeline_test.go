@@ -22,8 +22,8 @@ import (
 	"rabbitonce/dedup"
 )
 
-// bench is a queue without a broker: deliveries are handed to its pipeline, and what it settles is read from a session that has no channel.
-// The store is the memory store, the service a real HTTP server.
+// bench is a queue without a broker: deliveries are handed to its pipeline, and what it settles is read from a
+// session that has no channel. The store is the memory store, the service a real HTTP server.
 type bench struct {
 	queue   *queue
 	session *session
@@ -265,7 +265,8 @@ func TestUnreachableUsesNoAttempt(t *testing.T) {
 	}
 }
 
-// TestObserveForwardsEverythingAndCounts sends copies, a conflict, a message without an ID and one that is dead: each is POSTed.
+// TestObserveForwardsEverythingAndCounts sends copies, a conflict, a message without an ID and one that is dead: each
+// is POSTed.
 func TestObserveForwardsEverythingAndCounts(t *testing.T) {
 	j := &journal{}
 	b := newBench(t, j, "DEDUP_MODE=observe")
@@ -293,7 +294,8 @@ func counterValue(c prometheus.Counter) float64 {
 	return m.GetCounter().GetValue()
 }
 
-// TestStoreDownForward has no store at all: messages are POSTed, flagged, and what could not be recorded is counted at the end.
+// TestStoreDownForward has no store at all: messages are POSTed, flagged, and what could not be recorded is counted
+// at the end.
 func TestStoreDownForward(t *testing.T) {
 	j := &journal{}
 	b := newBench(t, j, "DEDUP_STORE=redis", "REDIS_URL=redis://127.0.0.1:1", "DEDUP_ON_STORE_DOWN=forward")

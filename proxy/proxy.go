@@ -160,8 +160,8 @@ func (p *Proxy) Run(ctx context.Context) error {
 	return nil
 }
 
-// shutdown drains: no new deliveries, what is not in a POST goes back, what is in a POST finishes; what still runs near the end of
-// SHUTDOWN_GRACE is cut off and recorded as unknown.
+// shutdown drains: no new deliveries, what is not in a POST goes back, what is in a POST finishes; what still runs
+// near the end of SHUTDOWN_GRACE is cut off and recorded as unknown.
 func (p *Proxy) shutdown(queues *sync.WaitGroup, drain, abort context.CancelCauseFunc) {
 	p.draining.Store(true)
 	p.log.Info("draining", "grace", p.cfg.ShutdownGrace.String())

@@ -16,8 +16,8 @@ var (
 	errNacked     = errors.New("the broker refused the message (nack): is the queue at its length limit?")
 )
 
-// publisher puts messages into queues and returns only when the broker has confirmed them. One message is under way at a
-// time, so that a returned message belongs to the publish that waits. It is safe for concurrent use.
+// publisher puts messages into queues and returns only when the broker has confirmed them. One message is under way
+// at a time, so that a returned message belongs to the publish that waits. It is safe for concurrent use.
 type publisher struct {
 	broker *broker
 	turn   chan struct{} // holds one token; who has it owns the fields below
@@ -108,8 +108,8 @@ func (p *publisher) send(ctx context.Context, queue string, m letter) error {
 	return nil
 }
 
-// outOfPatience gives a publish up that has no confirm yet, unless the broker blocks publishers: then the confirm comes when the alarm is over, and
-// another connection would be blocked alike.
+// outOfPatience gives a publish up that has no confirm yet, unless the broker blocks publishers: then the confirm
+// comes when the alarm is over, and another connection would be blocked alike.
 func (p *publisher) outOfPatience(giveUp context.CancelCauseFunc) {
 	if p.blocked.Load() == nil {
 		giveUp(fmt.Errorf("no confirm from the broker within %v", confirmTimeout))
@@ -180,7 +180,8 @@ func (p *publisher) close() {
 	p.conn, p.ch = nil, nil
 }
 
-// closeNow ends the connection at the end of the process, unless a publish still holds it: the process's end closes it then.
+// closeNow ends the connection at the end of the process, unless a publish still holds it: the process's end closes
+// it then.
 func (p *publisher) closeNow() {
 	select {
 	case p.turn <- struct{}{}:

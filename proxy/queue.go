@@ -17,7 +17,8 @@ var (
 	errPaused   = errors.New("paused: the service does not answer")
 )
 
-// queue moves the deliveries of one queue. run is its supervisor; everything else is called by run and by the handlers that run's sessions start.
+// queue moves the deliveries of one queue. run is its supervisor; everything else is called by run and by the
+// handlers that run's sessions start.
 type queue struct {
 	cfg       QueueConfig
 	rules     rules
@@ -44,7 +45,8 @@ type queue struct {
 	inFlight atomic.Int64 // POSTs under way
 }
 
-// run opens one session after another until hold ends, and returns when every handler has returned. work ends the POSTs that are under way.
+// run opens one session after another until hold ends, and returns when every handler has returned. work ends the
+// POSTs that are under way.
 func (q *queue) run(work, hold context.Context) {
 	defer q.handlers.Wait()
 	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
@@ -104,8 +106,8 @@ func (q *queue) serve(work, hold context.Context, c *consumer) error {
 	return err
 }
 
-// pauseWhenServiceIsGone ends hold once the service has been away for RETRY_HOLD, so that unstarted deliveries go back and
-// other replicas can have them.
+// pauseWhenServiceIsGone ends hold once the service has been away for RETRY_HOLD, so that unstarted deliveries go
+// back and other replicas can have them.
 func (q *queue) pauseWhenServiceIsGone(hold context.Context, end context.CancelCauseFunc) {
 	for {
 		shut, _ := q.serviceGate.signals()

@@ -9,7 +9,8 @@ import (
 	"rabbitonce/forward"
 )
 
-// recordTimeout bounds one try to write a result; it goes on when the POSTs are cut off, so that what they ended in is written down.
+// recordTimeout bounds one try to write a result; it goes on when the POSTs are cut off, so that what they ended in
+// is written down.
 const recordTimeout = 2 * time.Second
 
 // record writes a result under the claim, trying until the store has answered or work has ended.
@@ -33,9 +34,10 @@ func tryWrite[T any](work context.Context, write func(context.Context) (T, error
 	return write(ctx)
 }
 
-// recordSuccess writes `done`. It must be written before the ack: a crash between the two then costs a duplicate that is recognised, not one that is
-// executed. When it cannot be written while the lease lives, the delivery is acknowledged all the same, since the work is done and a redelivery would do it
-// again; writing goes on as long as the process lives.
+// recordSuccess writes `done`. It must be written before the ack: a crash between the two then costs a duplicate that
+// is recognised, not one that is executed. When it cannot be written while the lease lives, the delivery is
+// acknowledged all the same, since the work is done and a redelivery would do it again; writing goes on as long as
+// the process lives.
 func (q *queue) recordSuccess(work context.Context, m *message, claim dedup.Claim, res forward.Result) ending {
 	defer claim.Lease.Drop()
 	write := func(ctx context.Context) (struct{}, error) {
@@ -74,7 +76,8 @@ func (q *queue) release(work context.Context, l *dedup.Lease) {
 	}
 }
 
-// abandon gives back what a claim took that is no longer wanted: the lease held, if its reply came. claimErr is the claim's error: its reply was lost, and it may have been granted.
+// abandon gives back what a claim took that is no longer wanted: the lease held, if its reply came. claimErr is the
+// claim's error: its reply was lost, and it may have been granted.
 func (q *queue) abandon(work context.Context, m *message, req dedup.ClaimRequest, held *dedup.Lease, claimErr error) {
 	switch {
 	case held != nil:

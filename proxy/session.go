@@ -23,15 +23,17 @@ const (
 const (
 	// ackPatience is how long a finished delivery waits behind an open one for an ack that covers both.
 	ackPatience = 5 * time.Millisecond
-	// returnsLimit is the broker's count of returns from which on a message goes through a wait queue rather than back: quorum queues up to
-	// RabbitMQ 4.2 drop or dead-letter a message that came back 20 times (https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling).
+	// returnsLimit is the broker's count of returns from which on a message goes through a wait queue rather than
+	// back: quorum queues up to RabbitMQ 4.2 drop or dead-letter a message that came back 20 times
+	// (https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling).
 	returnsLimit = 10
 )
 
 var errSessionEnded = errors.New("the session that brought the delivery has ended")
 
-// session is one consumer on one channel. A delivery belongs to the session that brought it: after the session ended its
-// settlement is dropped, since the same tag on another channel is another message. What was recorded covers the redelivery.
+// session is one consumer on one channel. A delivery belongs to the session that brought it: after the session ended
+// its settlement is dropped, since the same tag on another channel is another message. What was recorded covers the
+// redelivery.
 //
 // run owns the channel and every field but ended and settled.
 type session struct {
@@ -72,8 +74,9 @@ func (s *session) ackNow(tag uint64) bool {
 	}
 }
 
-// run takes deliveries in and settles them until the channel ends, or until hold ends and every delivery is settled. start is called for
-// each delivery, with a context that ends with hold or with the session. The error tells why the broker's side ended.
+// run takes deliveries in and settles them until the channel ends, or until hold ends and every delivery is settled.
+// start is called for each delivery, with a context that ends with hold or with the session. The error tells why the
+// broker's side ended.
 func (s *session) run(hold context.Context, start func(hold context.Context, d *delivery)) error {
 	inner, end := context.WithCancelCause(hold)
 	defer func() {

@@ -11,8 +11,8 @@ var ourPrefixes = []string{
 	"RABBITONCE_", "RABBITMQ_", "REDIS_", "DEDUP_", "FORWARD_", "RETRY_", "DEADLETTER_", "HEALTH_", "SHUTDOWN_", "QUEUE_", "ADMIN_", "READY_",
 }
 
-// notYet are variables of the contract that this version does not know, with the value that means "off". Set to anything else
-// they are refused: a setting that somebody relies on must not be ignored in silence.
+// notYet are variables of the contract that this version does not know, with the value that means "off". Set to
+// anything else they are refused: a setting that somebody relies on must not be ignored in silence.
 var notYet = map[string]string{
 	"RABBITMQ_TLS_CA_FILE": "", "RABBITMQ_TLS_CERT_FILE": "", "RABBITMQ_TLS_KEY_FILE": "", "RABBITMQ_TLS_SERVER_NAME": "",
 	"RABBITMQ_DECLARE": "false",
@@ -108,7 +108,8 @@ func isOurs(name string) bool {
 }
 
 // injectedByKubernetes tells the variables that the kubelet makes for each Service of the namespace, such as
-// REDIS_SERVICE_HOST and RABBITMQ_PORT_5672_TCP (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
+// REDIS_SERVICE_HOST and RABBITMQ_PORT_5672_TCP
+// (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
 func injectedByKubernetes(name string) bool {
 	return strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
 }

@@ -8,16 +8,18 @@ import (
 	"rabbitonce/dedup"
 )
 
-// Some requests are made without a claim: for a message that has no ID (DEDUP_ON_MISSING_ID=forward), while the store is down
-// (DEDUP_ON_STORE_DOWN=forward), and in DEDUP_MODE=observe when a verdict would have stopped the message. Nothing protects such a message from being
-// executed twice; its requests are flagged as of unknown outcome, and its attempts are counted in memory only.
+// Some requests are made without a claim: for a message that has no ID (DEDUP_ON_MISSING_ID=forward), while the store
+// is down (DEDUP_ON_STORE_DOWN=forward), and in DEDUP_MODE=observe when a verdict would have stopped the message.
+// Nothing protects such a message from being executed twice; its requests are flagged as of unknown outcome, and its
+// attempts are counted in memory only.
 
 var errUnclaimed = errors.New("the store is down, and the queue goes on without it")
 
 // lateSuccesses bounds how many successes of a queue wait for the store to come back.
 const lateSuccesses = 10_000
 
-// withoutID is the life of a message that has no ID where DEDUP_ID_FROM looks, by DEDUP_ON_MISSING_ID. Two such messages are never taken as the same.
+// withoutID is the life of a message that has no ID where DEDUP_ID_FROM looks, by DEDUP_ON_MISSING_ID. Two such
+// messages are never taken as the same.
 func (q *queue) withoutID(work, hold context.Context, m *message) ending {
 	q.metrics.missingID.Inc()
 	switch {
@@ -73,8 +75,9 @@ func (q *queue) unclaimedAttempt(work, hold context.Context, m *message, slot *h
 	return again(mv.jittered())
 }
 
-// recordLate writes the success of a request made without a claim, now or when the store is back. The delivery is acknowledged meanwhile: nothing waits for
-// the store here. More successes than lateSuccesses, and those that still wait at the end, stay unrecorded.
+// recordLate writes the success of a request made without a claim, now or when the store is back. The delivery is
+// acknowledged meanwhile: nothing waits for the store here. More successes than lateSuccesses, and those that still
+// wait at the end, stay unrecorded.
 func (q *queue) recordLate(work context.Context, m *message, status int) {
 	if m.key == "" {
 		return
@@ -105,7 +108,8 @@ func (q *queue) recordLate(work context.Context, m *message, status int) {
 	})
 }
 
-// observe counts a message that a verdict would have stopped, and gives back a claim that would have led to a dead letter.
+// observe counts a message that a verdict would have stopped, and gives back a claim that would have led to a dead
+// letter.
 func (q *queue) observe(work context.Context, m *message, claim dedup.Claim) {
 	if claim.Lease != nil {
 		q.release(work, claim.Lease)

@@ -7,8 +7,8 @@ import (
 	"rabbitonce/forward"
 )
 
-// The two decisions of a delivery's life are here, as pure functions: what to do with what the store said of a claim, and what to do with how a
-// POST ended. The pipeline acts on them.
+// The two decisions of a delivery's life are here, as pure functions: what to do with what the store said of a claim,
+// and what to do with how a POST ended. The pipeline acts on them.
 
 // step is what the pipeline does next with a delivery.
 type step uint8
@@ -54,7 +54,8 @@ func (m move) jittered() time.Duration {
 }
 
 // decideClaim says what follows from a claim. A claim that was granted can still end without a POST: when it is past
-// the attempts a message has (a message that kills the sidecar must end), or when an earlier outcome is unknown and must not be repeated.
+// the attempts a message has (a message that kills the sidecar must end), or when an earlier outcome is unknown and
+// must not be repeated.
 func decideClaim(c dedup.Claim, r rules) move {
 	switch c.Verdict {
 	case dedup.Claimed:

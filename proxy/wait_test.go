@@ -52,7 +52,8 @@ func TestGateOpensWhenTheProbeSucceedsAndClosesAgain(t *testing.T) {
 	})
 }
 
-// TestGateDampsAServiceThatOnlyAnswersProbes closes the gate as soon as it opens, as a service does that takes connections but no requests.
+// TestGateDampsAServiceThatOnlyAnswersProbes closes the gate as soon as it opens, as a service does that takes
+// connections but no requests.
 func TestGateDampsAServiceThatOnlyAnswersProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// A message that has to wait for longer than RETRY_HOLD does not stay here unacknowledged, where it would take up a place of the prefetch, run into
-// the broker's acknowledgement timeout and come back with a higher delivery count: a copy is published to a wait queue, confirmed, and then the delivery is
-// acknowledged. The wait queue has a time-to-live and dead-letters back to the source queue. When the message is due is in the
-// record, not in the queue: one that comes back too early waits for the rest.
+// A message that has to wait for longer than RETRY_HOLD does not stay here unacknowledged, where it would take up a
+// place of the prefetch, run into the broker's acknowledgement timeout and come back with a higher delivery count: a
+// copy is published to a wait queue, confirmed, and then the delivery is acknowledged. The wait queue has a
+// time-to-live and dead-letters back to the source queue. When the message is due is in the record, not in the queue:
+// one that comes back too early waits for the rest.
 
-// waitStep is the time-to-live of the wait queue for a pause: the longest step that is not longer, else the shortest there is. A message whose pause is longer
-// than every step goes through a wait queue more than once.
+// waitStep is the time-to-live of the wait queue for a pause: the longest step that is not longer, else the shortest
+// there is. A message whose pause is longer than every step goes through a wait queue more than once.
 func (q *queue) waitStep(pause time.Duration) time.Duration {
 	best := q.waitSteps[0]
 	for _, step := range q.waitSteps {
@@ -61,7 +62,8 @@ func shortDuration(d time.Duration) string {
 }
 
 // waitArguments declare a wait queue: replicated, and dead-lettering at least once, which needs reject-publish
-// (https://www.rabbitmq.com/docs/quorum-queues#dead-lettering). The source queue must take its own publishes, or messages stay in the wait queue.
+// (https://www.rabbitmq.com/docs/quorum-queues#dead-lettering). The source queue must take its own publishes, or
+// messages stay in the wait queue.
 func waitArguments(queue string, step time.Duration) table {
 	return table{
 		"x-queue-type":              "quorum",
@@ -73,7 +75,8 @@ func waitArguments(queue string, step time.Duration) table {
 	}
 }
 
-// park moves a message to a wait queue; the caller acknowledges the delivery then. False means that it could not be published.
+// park moves a message to a wait queue; the caller acknowledges the delivery then. False means that it could not be
+// published.
 func (q *queue) park(ctx context.Context, m *message, pause time.Duration) bool {
 	sent := parcel(m.delivery)
 	if tableSize(sent.Headers) > headerRoom(q.publisher.broker.frame.Load()) {
@@ -101,8 +104,8 @@ const (
 )
 
 var (
-	// deathHeaders tell of the queues that dead-lettered a message. A copy of them would make the broker take the way through a wait queue for a loop and
-	// drop the message (https://www.rabbitmq.com/docs/dlx#effects).
+	// deathHeaders tell of the queues that dead-lettered a message. A copy of them would make the broker take the way
+	// through a wait queue for a loop and drop the message (https://www.rabbitmq.com/docs/dlx#effects).
 	deathHeaders = []string{
 		"x-death", "x-first-death-exchange", "x-first-death-queue", "x-first-death-reason",
 		"x-last-death-exchange", "x-last-death-queue", "x-last-death-reason",
@@ -111,8 +114,8 @@ var (
 	countHeaders = []string{"x-delivery-count", "x-acquired-count"}
 )
 
-// parcel is a message as it goes to a wait queue: without an expiration, which would drop it or bring it back early, without a user-id, which has to be the
-// publisher's own, and without CC, which routes.
+// parcel is a message as it goes to a wait queue: without an expiration, which would drop it or bring it back early,
+// without a user-id, which has to be the publisher's own, and without CC, which routes.
 func parcel(d *delivery) letter {
 	headers := make(table, len(d.Headers)+4)
 	maps.Copy(headers, d.Headers)

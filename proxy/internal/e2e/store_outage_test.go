@@ -80,3 +80,36 @@ func (s *stand) left() int {
 	s.must(err)
 	return ready + unacknowledged
 }
+
+// Catches: DEDUP_ON_STORE_DOWN=forward that waits, does not flag, or forgets what was done: a copy that comes when the store is back is executed again.
+func TestStoreDownForward(t *testing.T) {
+	t.Parallel()
+	redis, err := testkit.StartRedis(t.Context(), testkit.RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := redis.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := newStandOn(t, shared.broker, redis, nil)
+	replica := s.start(env{"DEDUP_ON_STORE_DOWN": "forward"})
+	s.publish("before")
+	s.answered("before")
+	s.must(redis.Kill())
+	s.publish("during")
+	s.answered("during")
+	replica.waitMissing("store")
+	s.must(redis.Start(s.ctx))
+	replica.waitMetric(`rabbitonce_store_operations_total{operation="succeed",result="ok"}`, 2) // also that of "during"
+	replica.waitConsuming()
+	s.publish("before", "during", "after")
+	s.answered("after")
+	s.settled()
+	if e := s.posts("during", 1)[0]; !e.Unknown || e.Attempt != "1" {
+		t.Errorf("POST without a claim says attempt %s, unknown %t; want 1, flagged", e.Attempt, e.Unknown)
+	}
+	s.posts("before", 1)
+	s.posts("after", 1)
+}
