@@ -17,15 +17,12 @@ import (
 var version = "dev"
 
 const usage = `usage: rabbitonce [command]
-
   run          consume the queues and POST to the service (the default)
   healthcheck  ask the running process on HEALTH_ADDR whether it is alive; exit code 0 or 1
   version      print the version
-
 It is configured with environment variables; docs/configuration.md lists them all.
 `
 
-// Exit codes.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -45,11 +42,12 @@ func command(args []string, stdout, stderr io.Writer) int {
 	case name == "run":
 		return run(stderr)
 	case name == "healthcheck":
-		if err := proxy.Healthcheck(os.Environ()); err != nil {
-			_, _ = fmt.Fprintln(stderr, err)
-			return exitFailed
+		err := proxy.Healthcheck(os.Environ())
+		if err == nil {
+			return exitOK
 		}
-		return exitOK
+		_, _ = fmt.Fprintln(stderr, err)
+		return exitFailed
 	case name == "version" || name == "--version":
 		_, _ = fmt.Fprintln(stdout, "rabbitonce", version)
 		return exitOK
@@ -72,11 +70,10 @@ func run(stderr io.Writer) int {
 	log := slog.New(cfg.LogHandler(stderr))
 	slog.SetDefault(log) // for what libraries print by themselves
 	p, err := proxy.New(cfg, log)
-	if err != nil {
-		log.Error("cannot start", "error", err.Error())
-		return exitFailed
+	if err == nil {
+		err = p.Run(ctx)
 	}
-	if err := p.Run(ctx); err != nil {
+	if err != nil {
 		log.Error("cannot start", "error", err.Error())
 		return exitFailed
 	}

@@ -46,7 +46,7 @@ func TestMainIsATableOfContents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Count(string(b), "\n"); lines > 100 {
+	if lines := strings.Count(string(b), "\n"); lines > 80 {
 		t.Errorf("main.go has %d lines", lines)
 	}
 }
