@@ -33,10 +33,7 @@ func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // command runs one command and returns the exit code.
 func command(args []string, stdout, stderr io.Writer) int {
-	name := "run"
-	if len(args) > 0 {
-		name = args[0]
-	}
+	name := append(args, "run")[0]
 	switch {
 	case len(args) > 1:
 	case name == "run":
