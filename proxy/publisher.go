@@ -67,9 +67,9 @@ func (p *publisher) tryPublish(ctx context.Context, to destination, m letter) er
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	patience := time.AfterFunc(confirmTimeout, func() { p.outOfPatience(cancel) })
-	defer patience.Stop()
+	watched := make(chan struct{})
+	go func() { defer close(watched); p.giveUpWithoutConfirm(ctx, cancel) }()
+	defer func() { cancel(nil); <-watched }()
 	// A publish into a blocked connection can stand still in the socket; closing with a deadline frees it.
 	conn := p.conn
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) })
@@ -108,11 +108,20 @@ func (p *publisher) send(ctx context.Context, queue string, m letter) error {
 	return nil
 }
 
-// outOfPatience gives a publish up that has no confirm yet, unless the broker blocks publishers: then the confirm
-// comes when the alarm is over, and another connection would be blocked alike.
-func (p *publisher) outOfPatience(giveUp context.CancelCauseFunc) {
-	if p.blocked.Load() == nil {
-		giveUp(fmt.Errorf("no confirm from the broker within %v", confirmTimeout))
+// giveUpWithoutConfirm ends a publish that has no confirm after confirmTimeout, unless the broker blocks publishers:
+// then the confirm comes when the alarm is over, and another connection would be blocked alike. It returns with ctx.
+func (p *publisher) giveUpWithoutConfirm(ctx context.Context, giveUp context.CancelCauseFunc) {
+	tick := time.NewTicker(confirmTimeout)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if p.blocked.Load() == nil {
+				giveUp(fmt.Errorf("no confirm from the broker within %v", confirmTimeout))
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
