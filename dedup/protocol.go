@@ -38,6 +38,9 @@ func decide(found *record, op *operation, now int64) decision {
 		}
 		return notOurs(found)
 	}
+	if op.word == wordBury && found != nil && found.state == StateDead && found.deadID == op.deadID {
+		return unchanged(letterApplied, found) // a repeat
+	}
 	if found == nil || found.state != StateProcessing || found.token != op.token {
 		return notOurs(found)
 	}

@@ -19,6 +19,8 @@ type gate struct {
 	// wasSteady tells that the gate had been open for a while before it closed.
 	wasSteady bool
 
+	asked  chan struct{} // closed once there was an answer, good or bad
+	once   sync.Once
 	pauses backoff // owned by run
 }
 
@@ -33,7 +35,7 @@ const (
 
 func newGate(p *part, probe func(context.Context) error) *gate {
 	g := &gate{
-		part: p, probe: probe, opened: make(chan struct{}), shut: make(chan struct{}), turned: time.Now(),
+		part: p, probe: probe, asked: make(chan struct{}), opened: make(chan struct{}), shut: make(chan struct{}), turned: time.Now(),
 		pauses: backoff{first: probeFirst, last: probeLast},
 	}
 	close(g.shut)
@@ -42,9 +44,9 @@ func newGate(p *part, probe func(context.Context) error) *gate {
 
 // close shuts the gate, because of err.
 func (g *gate) close(err error) {
-	g.part.down(err)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.part.down(err) // with the lock, so that the two never disagree
 	if g.isOpenLocked() {
 		g.wasSteady = time.Since(g.turned) > steady
 		g.opened, g.turned = make(chan struct{}), time.Now()
@@ -53,9 +55,9 @@ func (g *gate) close(err error) {
 }
 
 func (g *gate) open() {
-	g.part.up()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.part.up()
 	if !g.isOpenLocked() {
 		g.shut, g.turned = make(chan struct{}), time.Now()
 		close(g.opened)
@@ -78,6 +80,16 @@ func (g *gate) wait(ctx context.Context) error {
 	g.mu.Unlock()
 	select {
 	case <-opened:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// waitAsked returns once it is known whether the gate is open, or with the cause of ctx's end.
+func (g *gate) waitAsked(ctx context.Context) error {
+	select {
+	case <-g.asked:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -125,11 +137,13 @@ func (g *gate) knock(ctx context.Context) {
 		cancel()
 		if err == nil {
 			g.open()
+			g.once.Do(func() { close(g.asked) })
 			return
 		}
 		if ctx.Err() == nil {
 			g.part.down(err)
 		}
+		g.once.Do(func() { close(g.asked) })
 		_ = sleep(ctx, g.pauses.pause())
 	}
 }

@@ -115,10 +115,14 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 			return t.ending
 		}
 		due := time.Now().Add(t.pause)
-		if t.free && t.pause > q.cfg.Retry.Hold && hold.Err() == nil && q.park(hold, m, t.pause) {
+		if t.free && t.pause > q.cfg.Retry.Hold && q.parkFor(hold, m, t.pause) {
 			return ending{fate: fateParked}
 		}
-		if q.rest(hold, min(time.Until(due), longestRest)) != nil {
+		rest := time.Until(due)
+		if t.free {
+			rest = min(rest, longestRest) // the record says when it is due
+		}
+		if q.rest(hold, rest) != nil {
 			return ending{fate: fateReturned}
 		}
 	}
@@ -130,7 +134,7 @@ func (q *queue) keepFromLimit(work, hold context.Context, m *message) ending {
 	if brokerReturns(m.delivery) >= returnsLimit && !errors.Is(context.Cause(hold), errSessionEnded) {
 		ctx, cancel := context.WithTimeout(work, recordTimeout)
 		defer cancel()
-		if q.park(ctx, m, 0) {
+		if q.park(ctx, m, returnStep) {
 			return ending{fate: fateParked}
 		}
 	}
@@ -256,11 +260,13 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 			held = claim.Lease
 		}
 		if errors.Is(err, dedup.ErrForeignRecord) {
+			drop(held)
 			return claim, move{}, err
 		}
-		if err != nil {
+		if err != nil && work.Err() == nil {
 			q.storeGate.close(err)
 			if q.needsNoStore() && hold.Err() == nil {
+				drop(held)
 				return claim, move{}, errUnclaimed
 			}
 			_ = q.storeGate.wait(hold)
@@ -272,8 +278,8 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 		if err != nil {
 			continue
 		}
-		if claim.Lease == nil && held != nil {
-			held.Drop() // the record is somebody else's by now
+		if claim.Lease == nil {
+			drop(held) // the record is somebody else's by now
 		}
 		mv := decideClaim(claim, q.rules)
 		if mv.step != stepPost || q.fresh(claim.Lease) {
@@ -282,6 +288,13 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 		if tries%10 == 0 {
 			q.log.Warn("the store answers too slowly for DEDUP_LEASE: nothing is POSTed under a claim that is almost over; set a longer DEDUP_LEASE", "id", m.logID(), "claims", tries)
 		}
+	}
+}
+
+// drop lets a lease run out that is not used; nil is none.
+func drop(l *dedup.Lease) {
+	if l != nil {
+		l.Drop()
 	}
 }
 
@@ -322,11 +335,13 @@ func (q *queue) post(work context.Context, m *message, claim dedup.Claim) forwar
 
 // send makes one request and measures it.
 func (q *queue) send(ctx context.Context, r *forward.Request) forward.Result {
-	q.metrics.inFlight.Set(float64(q.inFlight.Add(1)))
+	q.inFlight.Add(1)
+	q.metrics.inFlight.Inc()
 	began := time.Now()
 	res := q.service.Post(ctx, r)
 	q.metrics.requests[res.Outcome].Observe(time.Since(began).Seconds())
-	q.metrics.inFlight.Set(float64(q.inFlight.Add(-1)))
+	q.inFlight.Add(-1)
+	q.metrics.inFlight.Dec()
 	if res.Outcome == forward.Unreachable && ctx.Err() == nil && !errors.Is(res.Err, errLeaseLost) {
 		q.serviceGate.close(res.Err)
 	}
@@ -336,6 +351,7 @@ func (q *queue) send(ctx context.Context, r *forward.Request) forward.Result {
 // conclude writes the outcome of a POST down and says what becomes of the delivery.
 func (q *queue) conclude(work, hold context.Context, m *message, claim dedup.Claim, res forward.Result) turn {
 	q.noteDropped(m, res)
+	defer claim.Lease.Drop() // whatever became of it, this turn ends here
 	mv := decideOutcome(res, claim.Record, claim.Now.Sub(claim.Record.FirstClaimed), q.rules)
 	q.logOutcome(m, claim, res, mv)
 	switch mv.step {
@@ -372,6 +388,8 @@ func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv mo
 // the lease will run out.
 func (q *queue) notApplied(result dedup.Settlement, err error) (turn, bool) {
 	switch {
+	case errors.Is(err, dedup.ErrForeignRecord):
+		return later(foreignPause), true
 	case err != nil:
 		return over(ending{fate: fateReturned}), true
 	case result == dedup.FoundDone:

@@ -143,7 +143,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 
 	var background sync.WaitGroup
 	life, die := context.WithCancel(context.Background())
-	defer func() { die(); background.Wait() }()
+	defer func() { die(); endedWithin(allOf(&background), lastPatience) }()
 	background.Go(func() { _ = p.store.Run(life) })
 	background.Go(func() { p.storeGate.run(life) })
 	background.Go(func() { p.advise(life) })
@@ -167,8 +167,7 @@ func (p *Proxy) shutdown(queues *sync.WaitGroup, drain, abort context.CancelCaus
 	p.log.Info("draining", "grace", p.cfg.ShutdownGrace.String())
 	began := time.Now()
 	drain(errDraining)
-	ended := make(chan struct{})
-	go func() { defer close(ended); queues.Wait() }()
+	ended := allOf(queues)
 	reserve := min(3*time.Second, p.cfg.ShutdownGrace/3) // for what ends in the cut, and for closing
 	if !endedWithin(ended, p.cfg.ShutdownGrace-reserve) {
 		p.log.Warn("SHUTDOWN_GRACE is almost over: requests that are still under way are cut off; their outcome is unknown")
@@ -190,9 +189,17 @@ func (p *Proxy) closeConnections(limit time.Duration) {
 		closing.Go(q.broker.close)
 		q.service.Close()
 	}
-	closed := make(chan struct{})
-	go func() { defer close(closed); closing.Wait() }()
-	endedWithin(closed, limit)
+	endedWithin(allOf(&closing), limit)
+}
+
+// lastPatience is how long the process waits, at its very end, for a store that does not answer.
+const lastPatience = 200 * time.Millisecond
+
+// allOf is closed when a group has ended.
+func allOf(group *sync.WaitGroup) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() { defer close(ended); group.Wait() }()
+	return ended
 }
 
 func endedWithin(done <-chan struct{}, d time.Duration) bool {

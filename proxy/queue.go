@@ -66,6 +66,7 @@ func (q *queue) run(work, hold context.Context) {
 			}
 			if !errors.Is(err, errUndecodable) {
 				prefetch = q.cfg.Prefetch
+				poison.reset()
 			}
 		}
 		if hold.Err() != nil {
@@ -159,7 +160,7 @@ func (q *queue) needsNoStore() bool {
 
 func (q *queue) waitForStore(hold context.Context) error {
 	if q.needsNoStore() {
-		return nil
+		return q.storeGate.waitAsked(hold) // a store that was not asked yet is not down
 	}
 	return q.storeGate.wait(hold)
 }
@@ -173,4 +174,7 @@ func (q *queue) rest(hold context.Context, d time.Duration) error {
 	return sleep(hold, d)
 }
 
-func (q *queue) held(n int64) { q.metrics.waiting.Set(float64(q.waiting.Add(n))) }
+func (q *queue) held(n int64) {
+	q.waiting.Add(n)
+	q.metrics.waiting.Add(float64(n))
+}

@@ -18,8 +18,8 @@ func (q *queue) record(work context.Context, write func(context.Context) (dedup.
 	pauses := backoff{first: pollFirst, last: pollLast}
 	for {
 		result, err := tryWrite(work, write)
-		if err == nil {
-			return result, nil
+		if err == nil || errors.Is(err, dedup.ErrForeignRecord) {
+			return result, err
 		}
 		q.storeFailed(err)
 		if sleep(work, pauses.pause()) != nil {
@@ -51,7 +51,7 @@ func (q *queue) recordSuccess(work context.Context, m *message, claim dedup.Clai
 			break
 		}
 		q.storeFailed(err)
-		stopped := sleep(work, pauses.pause()) != nil
+		stopped := errors.Is(err, dedup.ErrForeignRecord) || sleep(work, pauses.pause()) != nil
 		if !acked && (stopped || claim.Lease.Left() <= 0) {
 			acked = true
 			q.metrics.unrecorded.Inc()

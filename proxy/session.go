@@ -43,6 +43,7 @@ type session struct {
 
 	book      *ackBook
 	open      int  // deliveries taken in and not settled
+	cancelled bool // the consumer was cancelled by us
 	askedType bool // the broker was asked whether the queue is a stream
 }
 
@@ -70,6 +71,11 @@ func (s *session) ackNow(tag uint64) bool {
 	case <-sent:
 		return true
 	case <-s.ended:
+	}
+	select {
+	case <-sent: // both came
+		return true
+	default:
 		return false
 	}
 }
@@ -84,12 +90,10 @@ func (s *session) run(hold context.Context, start func(hold context.Context, d *
 		close(s.ended)
 		s.consumer.close()
 	}()
-	deliveries := s.consumer.deliveries
-	draining := hold.Done()
 	patience := time.NewTimer(time.Hour)
 	patience.Stop()
 	defer patience.Stop()
-	var cancelled chan struct{}
+	deliveries := s.consumer.deliveries
 	for deliveries != nil || s.open > 0 {
 		select {
 		case d, ok := <-deliveries:
@@ -98,28 +102,46 @@ func (s *session) run(hold context.Context, start func(hold context.Context, d *
 				return errStream
 			case ok:
 				s.takeIn(inner, &d, start)
-			case cancelled == nil:
+			case !s.cancelled:
 				return s.consumer.ended()
 			default:
 				deliveries = nil
 			}
 		case st := <-s.settled:
-			if s.settleAll(st, patience) != nil {
+			if s.cancelWhenHeld(hold) != nil || s.settleAll(st, patience) != nil {
 				return s.consumer.ended()
 			}
 		case <-patience.C:
 			if s.ackSingles() != nil {
 				return s.consumer.ended()
 			}
-		case <-draining:
-			draining, cancelled = nil, make(chan struct{})
-			go func() { defer close(cancelled); _ = s.consumer.cancel() }() // an error closes deliveries too
+		case <-s.draining(hold):
+			if s.cancelWhenHeld(hold) != nil {
+				return s.consumer.ended()
+			}
 		case err := <-s.consumer.closed: // after our own cancel this is the only notice of a lost channel
 			return channelEnd(err)
 		}
 	}
-	<-cancelled
 	return s.ackSingles()
+}
+
+// draining is closed when the consumer has to be cancelled; nil, which is never ready, once it was.
+func (s *session) draining(hold context.Context) <-chan struct{} {
+	if s.cancelled {
+		return nil
+	}
+	return hold.Done()
+}
+
+// cancelWhenHeld cancels the consumer once hold has ended: before anything is given back, or the broker would hand it
+// out to us again. It waits for the broker, here, since the library takes one call on a channel at a time.
+func (s *session) cancelWhenHeld(hold context.Context) error {
+	if s.cancelled || hold.Err() == nil {
+		return nil
+	}
+	s.cancelled = true
+	return s.consumer.cancel()
 }
 
 // provesStream asks the broker, once a session, when a delivery looks like a stream's.

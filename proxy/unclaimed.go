@@ -50,6 +50,7 @@ func (q *queue) unclaimedAttempt(work, hold context.Context, m *message, slot *h
 	rec := &m.unclaimed
 	rec.EverUnknown = true
 	rec.Attempts++
+	began := time.Now()
 	res := q.send(work, q.request(m, rec.Attempts, true, q.cfg.Forward.Timeout))
 	slot.free()
 	q.noteDropped(m, res)
@@ -66,13 +67,15 @@ func (q *queue) unclaimedAttempt(work, hold context.Context, m *message, slot *h
 			reason: mv.reason, attempts: rec.Attempts, status: res.Status, response: res.Excerpt, problem: errText(res.Err), keep: true,
 		})
 	}
+	pause := mv.jittered()
 	switch mv.class {
 	case dedup.WaitDeferred:
 		rec.Deferred++
 	case dedup.WaitUnknown:
 		rec.Unknown++
+		pause = max(pause, q.cfg.Forward.Timeout-time.Since(began)) // the service may be at work until then
 	}
-	return again(mv.jittered())
+	return again(pause)
 }
 
 // recordLate writes the success of a request made without a claim, now or when the store is back. The delivery is

@@ -14,31 +14,29 @@ import (
 // time-to-live and dead-letters back to the source queue. When the message is due is in the record, not in the queue:
 // one that comes back too early waits for the rest.
 
-// waitStep is the time-to-live of the wait queue for a pause: the longest step that is not longer, else the shortest
-// there is. A message whose pause is longer than every step goes through a wait queue more than once.
-func (q *queue) waitStep(pause time.Duration) time.Duration {
-	best := q.waitSteps[0]
-	for _, step := range q.waitSteps {
-		if step <= pause {
-			best = step
+// waitStep is the time-to-live of the wait queue for a pause: the longest step that is not longer. A message whose
+// pause is longer than every step goes through a wait queue more than once. ok is false when every step is longer: the
+// message waits here, or it would come late.
+func (q *queue) waitStep(pause time.Duration) (step time.Duration, ok bool) {
+	for _, s := range q.waitSteps {
+		if s <= pause {
+			step, ok = s, true
 		}
 	}
-	return best
+	return step, ok
 }
 
-// defaultWaitStep serves a ladder that has no step longer than RETRY_HOLD, for the pauses that a service asks for.
-const defaultWaitStep = 30 * time.Second
+// returnStep is the wait of a message that would go back to its queue, but for the broker's count of its returns. It is
+// a step of every queue, for what services ask for on a ladder of few or long steps.
+const returnStep = 30 * time.Second
 
-// waitSteps are the steps of the ladder that are longer than hold, in order.
+// waitSteps are the steps of the ladder that are longer than hold, and returnStep, in order.
 func waitSteps(ladder Ladder, hold time.Duration) []time.Duration {
-	var steps []time.Duration
+	steps := []time.Duration{returnStep}
 	for _, step := range ladder {
 		if step > hold {
 			steps = append(steps, step)
 		}
-	}
-	if len(steps) == 0 {
-		steps = []time.Duration{max(defaultWaitStep, 2*hold)}
 	}
 	slices.Sort(steps)
 	return slices.Compact(steps)
@@ -75,14 +73,27 @@ func waitArguments(queue string, step time.Duration) table {
 	}
 }
 
+// parkPatience bounds the try to park a message whose wait is not over: it can wait here as well.
+const parkPatience = 3 * time.Second
+
+// parkFor moves a message to the wait queue for a pause, if there is one and it can be done soon.
+func (q *queue) parkFor(hold context.Context, m *message, pause time.Duration) bool {
+	step, ok := q.waitStep(pause)
+	if !ok || hold.Err() != nil || q.publisher.blocked.Load() != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(hold, parkPatience)
+	defer cancel()
+	return q.park(ctx, m, step)
+}
+
 // park moves a message to a wait queue; the caller acknowledges the delivery then. False means that it could not be
 // published.
-func (q *queue) park(ctx context.Context, m *message, pause time.Duration) bool {
+func (q *queue) park(ctx context.Context, m *message, step time.Duration) bool {
 	sent := parcel(m.delivery)
 	if tableSize(sent.Headers) > headerRoom(q.publisher.broker.frame.Load()) {
-		return false // it waits here: the next attempt needs its headers whole
+		return false // the next attempt needs its headers whole
 	}
-	step := q.waitStep(pause)
 	to := destination{queue: waitQueue(q.cfg.Name, step), arguments: waitArguments(q.cfg.Name, step)}
 	err := q.publisher.publish(ctx, to, sent)
 	switch {

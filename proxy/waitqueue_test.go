@@ -17,19 +17,21 @@ func TestWaitSteps(t *testing.T) {
 		hold   time.Duration
 		want   []time.Duration
 	}{
-		"the default":               {Ladder{s, 5 * s, 30 * s, 120 * s, 600 * s}, 5 * s, []time.Duration{30 * s, 120 * s, 600 * s}},
-		"any order, repeats":        {Ladder{60 * s, 30 * s, 60 * s}, 5 * s, []time.Duration{30 * s, 60 * s}},
-		"nothing longer":            {Ladder{s}, 5 * s, []time.Duration{30 * s}},
-		"nothing longer, long hold": {Ladder{s}, 60 * s, []time.Duration{120 * s}},
+		"the default":        {Ladder{s, 5 * s, 30 * s, 120 * s, 600 * s}, 5 * s, []time.Duration{30 * s, 120 * s, 600 * s}},
+		"any order, repeats": {Ladder{60 * s, 31 * s, 60 * s}, 5 * s, []time.Duration{30 * s, 31 * s, 60 * s}},
+		"nothing longer":     {Ladder{s}, 5 * s, []time.Duration{30 * s}},
+		"few and long":       {Ladder{s, 3600 * s}, 5 * s, []time.Duration{30 * s, 3600 * s}},
 	} {
 		if diff := cmp.Diff(tt.want, waitSteps(tt.ladder, tt.hold)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	q := &queue{waitSteps: []time.Duration{30 * s, 120 * s}}
-	for pause, want := range map[time.Duration]time.Duration{0: 30 * s, 31 * s: 30 * s, 120 * s: 120 * s, time.Hour: 120 * s} {
-		if got := q.waitStep(pause); got != want {
-			t.Errorf("step for %v is %v, want %v", pause, got, want)
+	for pause, want := range map[time.Duration]time.Duration{
+		0: 0, 6 * s: 0, 29 * s: 0, 31 * s: 30 * s, 120 * s: 120 * s, time.Hour: 120 * s, // never later than asked
+	} {
+		if got, ok := q.waitStep(pause); got != want || ok != (want > 0) {
+			t.Errorf("step for %v is %v %v, want %v", pause, got, ok, want)
 		}
 	}
 }

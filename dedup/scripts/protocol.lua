@@ -193,6 +193,11 @@ if operation == 'undead' then
   return answer(kind == 'd' and 'd' or 'n', found or '')
 end
 
+-- A bury that is repeated, since its reply was lost, has been applied.
+if operation == 'bury' and kind == 'x' and string.sub(found, 19, 26) == ARGV[4] then
+  return answer('a', found)
+end
+
 -- From here on the holder speaks. Anyone else changes nothing, and is told
 -- whether the work is done.
 if token_found ~= ARGV[2] or not found then
