@@ -53,7 +53,7 @@ func (m *memory) applyLocked(op *operation, now int64) (answer, error) {
 	case d.write && d.record == nil:
 		delete(m.entries, op.key)
 	case d.write:
-		m.entries[op.key] = entry{string(appendRecord(nil, d.record)), now + op.retention}
+		m.entries[op.key] = entry{string(appendRecord(nil, d.record)), expiry(d.record, op, now)}
 	}
 	return answer{letter: d.letter, now: now, record: d.record}, nil
 }
@@ -64,6 +64,14 @@ func (m *memory) getLocked(key string, now int64) (string, bool) {
 		return "", false
 	}
 	return e.value, true
+}
+
+// expiry is the retention from now, or from when a waiting record is due: it must outlive the wait.
+func expiry(r *record, op *operation, now int64) int64 {
+	if op.word == wordWait {
+		return r.notBefore + op.retention
+	}
+	return now + op.retention
 }
 
 func (m *memory) sweepLocked(now int64) {

@@ -225,20 +225,23 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 
 // declareQueue makes sure that a queue to publish to is there. One that exists is used as it is; a missing one is
 // declared, durable, with these arguments.
-func declareQueue(conn *amqp.Connection, queue string, arguments table) error {
-	err := checkQueue(conn, queue)
-	var e *amqp.Error
-	if !errors.As(err, &e) || e.Code != amqp.NotFound {
-		return err
+// Unless it has to be exact, of course: then the broker compares.
+func declareQueue(conn *amqp.Connection, to destination) error {
+	if !to.exact {
+		err := checkQueue(conn, to.queue)
+		var e *amqp.Error
+		if !errors.As(err, &e) || e.Code != amqp.NotFound {
+			return err
+		}
 	}
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("open channel: %w", brokerError(err))
 	}
 	defer func() { _ = ch.Close() }()
-	_, err = ch.QueueDeclare(queue, true, false, false, false, arguments)
+	_, err = ch.QueueDeclare(to.queue, true, false, false, false, to.arguments)
 	if err != nil {
-		return fmt.Errorf("declare queue %s: %w", queue, brokerError(err))
+		return fmt.Errorf("declare queue %s: %w", to.queue, brokerError(err))
 	}
 	return nil
 }

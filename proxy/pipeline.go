@@ -115,11 +115,11 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 			return t.ending
 		}
 		due := time.Now().Add(t.pause)
-		if t.free && t.pause > q.cfg.Retry.Hold && q.parkFor(hold, m, t.pause) {
+		if t.free > q.cfg.Retry.Hold && q.parkFor(hold, m, t.free) {
 			return ending{fate: fateParked}
 		}
 		rest := time.Until(due)
-		if t.free {
+		if t.free > 0 {
 			rest = min(rest, longestRest) // the record says when it is due
 		}
 		if q.rest(hold, rest) != nil {
@@ -146,14 +146,14 @@ type turn struct {
 	over   bool
 	ending ending
 	pause  time.Duration
-	free   bool // the message may wait elsewhere: what is known of it is in the store
+	free   time.Duration // the pause before jitter, when the message may wait elsewhere: all of it is in the store
 }
 
 func over(e ending) turn             { return turn{over: true, ending: e} }
 func again(pause time.Duration) turn { return turn{pause: pause} }
 
-// later is again, for a message that may go to a wait queue meanwhile.
-func later(pause time.Duration) turn { return turn{pause: pause, free: true} }
+// later is again, for a message that may go to a wait queue meanwhile. nominal is the pause before jitter.
+func later(pause, nominal time.Duration) turn { return turn{pause: pause, free: nominal} }
 
 // turn claims the message and acts on the verdict. Copies in this process take turns; a POST needs a worker slot.
 func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) turn {
@@ -176,7 +176,7 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 		return q.unclaimedAttempt(work, hold, m, &slot)
 	case errors.Is(err, dedup.ErrForeignRecord):
 		q.log.Warn("a message cannot be claimed", "id", m.logID(), "error", err.Error())
-		return later(foreignPause)
+		return later(foreignPause, foreignPause)
 	case err != nil:
 		return over(ending{fate: fateReturned})
 	case mv.step != stepPost && q.cfg.Dedup.Mode == dedup.ModeObserve:
@@ -204,7 +204,8 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 		slot.free()
 		return q.bury(work, hold, m, claim, mv.reason, nil)
 	}
-	return later(q.waitFor(m, claim, polls))
+	pause := q.waitFor(m, claim, polls)
+	return later(pause, pause)
 }
 
 // waitFor is how long a copy waits for a message that somebody else has: until the record's own time when the record
@@ -325,7 +326,9 @@ func (q *queue) post(work context.Context, m *message, claim dedup.Claim) forwar
 		case <-ctx.Done():
 		}
 	}()
-	r := q.request(m, claim.Record.Attempts, claim.Record.EverUnknown, q.cfg.Forward.Timeout)
+	// An attempt without a claim, while the store was down, is known here alone.
+	unknown := claim.Record.EverUnknown || m.unclaimed.Unknown > 0
+	r := q.request(m, claim.Record.Attempts, unknown, q.cfg.Forward.Timeout)
 	r.Permit = func() error { return q.permit(claim.Lease) }
 	res := q.send(ctx, r)
 	cancel(nil)
@@ -368,7 +371,7 @@ func (q *queue) conclude(work, hold context.Context, m *message, claim dedup.Cla
 
 // retry writes that the message waits, and waits.
 func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv move) turn {
-	pause := mv.jittered()
+	pause, nominal := mv.jittered(), mv.pause
 	result, err := q.record(work, func(ctx context.Context) (dedup.Settlement, error) {
 		return q.store.Wait(ctx, claim.Lease, pause, mv.class)
 	})
@@ -378,9 +381,10 @@ func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv mo
 	if mv.class == dedup.WaitUnknown {
 		// The service may be at work until then. The store's deadline is later than ours by the time the claim took
 		// to get there.
-		pause = max(pause, claim.Lease.DeadlineLeft()+clockSlack)
+		deadline := claim.Lease.DeadlineLeft() + clockSlack
+		pause, nominal = max(pause, deadline), max(nominal, deadline)
 	}
-	return later(pause)
+	return later(pause, nominal)
 }
 
 // notApplied says what follows when a result could not be written: the message is done after all, or the record is
@@ -389,7 +393,7 @@ func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv mo
 func (q *queue) notApplied(result dedup.Settlement, err error) (turn, bool) {
 	switch {
 	case errors.Is(err, dedup.ErrForeignRecord):
-		return later(foreignPause), true
+		return later(foreignPause, foreignPause), true
 	case err != nil:
 		return over(ending{fate: fateReturned}), true
 	case result == dedup.FoundDone:

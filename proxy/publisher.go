@@ -40,6 +40,7 @@ func newPublisher(b *broker) *publisher {
 type destination struct {
 	queue     string
 	arguments table
+	exact     bool // one that exists must have these arguments too
 }
 
 // publish puts m into a queue, which is declared when it does not exist. Nil means that the broker has it; after any
@@ -75,7 +76,7 @@ func (p *publisher) tryPublish(ctx context.Context, to destination, m letter) er
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) })
 	defer stop()
 	if !p.known[to.queue] {
-		if err := declareQueue(p.conn, to.queue, to.arguments); err != nil {
+		if err := declareQueue(p.conn, to); err != nil {
 			return err
 		}
 		p.known[to.queue] = true

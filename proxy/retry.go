@@ -39,6 +39,11 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
 }
 
+// shortened is d less up to a fifth, for the same reason.
+func shortened(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.8 + 0.2*rand.Float64()))
+}
+
 // backoff is a pause that doubles from first to last, for things that are tried for ever.
 type backoff struct {
 	first, last time.Duration

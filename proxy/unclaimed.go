@@ -105,6 +105,7 @@ func (q *queue) recordLate(work context.Context, m *message, status int) {
 			q.storeFailed(err)
 			if sleep(work, pauses.pause()) != nil {
 				q.metrics.unrecorded.Inc()
+				q.log.Error("the success of a message stays unrecorded: a copy would be executed again", "key", key)
 				return
 			}
 		}

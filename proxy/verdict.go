@@ -45,12 +45,13 @@ type move struct {
 	asked  bool            // stepRetry: the service asked for this pause, it must not be shorter
 }
 
-// jittered is the pause as it is slept. What the service asked for is only ever lengthened.
+// jittered is the pause as it is slept. A step of the ladder is shortened, by up to a fifth, so that a message that
+// took a wait queue of that step is due when it comes back; what the service asked for is only ever lengthened.
 func (m move) jittered() time.Duration {
 	if m.asked {
-		return m.pause + jitter(m.pause)/5
+		return m.pause + shortened(m.pause/5)
 	}
-	return jitter(m.pause)
+	return shortened(m.pause)
 }
 
 // decideClaim says what follows from a claim. A claim that was granted can still end without a POST: when it is past

@@ -136,6 +136,17 @@ func TestBackoffDoublesToItsLastAndJittersByAFifth(t *testing.T) {
 	}
 }
 
+func TestAPauseIsShortenedOrLengthenedAsItMay(t *testing.T) {
+	for range 1000 {
+		if got := (move{pause: time.Minute}).jittered(); got < 48*time.Second || got > time.Minute {
+			t.Fatalf("a step of 1m became %v", got)
+		}
+		if got := (move{pause: time.Minute, asked: true}).jittered(); got < time.Minute || got > 72*time.Second {
+			t.Fatalf("1m that was asked for became %v", got)
+		}
+	}
+}
+
 func TestLadder(t *testing.T) {
 	l := Ladder{time.Second, 5 * time.Second}
 	for n, want := range map[int]time.Duration{-1: time.Second, 0: time.Second, 1: time.Second, 2: 5 * time.Second, 3: 5 * time.Second, 1000: 5 * time.Second} {

@@ -94,13 +94,10 @@ func (q *queue) park(ctx context.Context, m *message, step time.Duration) bool {
 	if tableSize(sent.Headers) > headerRoom(q.publisher.broker.frame.Load()) {
 		return false // the next attempt needs its headers whole
 	}
-	to := destination{queue: waitQueue(q.cfg.Name, step), arguments: waitArguments(q.cfg.Name, step)}
+	to := destination{queue: waitQueue(q.cfg.Name, step), arguments: waitArguments(q.cfg.Name, step), exact: true}
 	err := q.publisher.publish(ctx, to, sent)
-	switch {
-	case err == nil:
-		q.letters.up()
-	case ctx.Err() == nil:
-		q.letters.down(err)
+	if err != nil {
+		q.log.Warn("a message could not be moved to a wait queue", "id", m.logID(), "error", err.Error())
 	}
 	return err == nil
 }

@@ -219,7 +219,7 @@ if operation == 'wait' then
     not_before = math.max(not_before, nearest((struct.unpack('>I5', found, 39))))
   end
   return write(struct.pack(HEAD, letter('w'), first, fingerprint_found, attempts, deferred, unknowns)
-    .. struct.pack('>I5', not_before), ARGV[5])
+    .. struct.pack('>I5', not_before), ARGV[5] + not_before - now) -- it must outlive the wait
 end
 
 if operation == 'bury' then
