@@ -80,3 +80,35 @@ func TestTermAfterTheService(t *testing.T) {
 	s.once(append(orders, "warm")...)
 	s.noLetters()
 }
+
+// Catches: deliveries given back while the consumer still takes some: the broker hands them out to it again, and a
+// drain costs a message two of the few returns that a quorum queue allows it; a drain that loses its session, so that
+// the POST under way cannot be acked.
+func TestADrainCostsOneReturn(t *testing.T) {
+	t.Parallel()
+	answer := make(chan struct{})
+	s := newStand(t, func(testkit.Received) testkit.Action { return testkit.Action{Wait: answer} })
+	// With a longer timeout the prefetch would be lowered.
+	replica := s.start(env{"PREFETCH": "100", "FORWARD_CONCURRENCY": "1", "FORWARD_TIMEOUT": "9s"})
+	s.publish(ids("order", 100)...)
+	s.underWay(1)
+	replica.waitMetric(`rabbitonce_waiting{queue="{queue}"}`, 99)
+	s.must(replica.Term())
+	replica.waitLog("draining")
+	close(answer)
+	code, err := replica.Wait(s.ctx)
+	s.must(err)
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	back, err := s.client.Take(s.ctx, s.queue, 99)
+	s.must(err)
+	for _, d := range back {
+		if n, _ := d.Headers["x-delivery-count"].(int64); n > 1 {
+			t.Errorf("%s came back %d times", d.MessageId, n)
+		}
+	}
+	if ready, _, err := s.client.Depth(s.queue); err != nil || ready != 0 {
+		t.Errorf("%d messages more than the 99 that waited, %v: the one in the POST was not acked", ready, err)
+	}
+}
