@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +31,21 @@ type (
 	returned   = amqp.Return
 	blocking   = amqp.Blocking
 	closing    = amqp.Error
+	decimal    = amqp.Decimal
 )
+
+// Reply codes and words of the protocol that callers tell apart
+// (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
+const (
+	notFound      = amqp.NotFound
+	accessRefused = amqp.AccessRefused
+)
+
+// syntaxErrorReason is what the library says of a frame that it cannot decode.
+func syntaxErrorReason() string { return amqp.ErrSyntax.Reason }
+
+// parseEndpoint reads an AMQP URL with one host.
+func parseEndpoint(uri string) (endpoint, error) { return amqp.ParseURI(uri) }
 
 const (
 	dialTimeout = 10 * time.Second
@@ -44,40 +56,6 @@ const (
 	// defaultFrameSize is RabbitMQ's (frame_max, https://www.rabbitmq.com/docs/configure).
 	defaultFrameSize = 128 << 10
 )
-
-// errURL is all that is said about a URL that does not parse: the parser's own words repeat the password.
-var errURL = errors.New("is not a valid URL like amqp://user:password@host:5672/vhost: percent-encode special characters in the user name, password and vhost, or use RABBITMQ_USERNAME and RABBITMQ_PASSWORD, which are taken as they are")
-
-// parseBrokerURL reads an AMQP URL whose authority may list several hosts, comma-separated.
-func parseBrokerURL(raw string) ([]endpoint, error) {
-	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok || (scheme != "amqp" && scheme != "amqps") {
-		return nil, errors.New("must begin with amqp:// or amqps://")
-	}
-	authority, path := rest, ""
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		authority, path = rest[:i], rest[i:]
-	}
-	if strings.Contains(path, "@") || strings.Contains(rest, "://") {
-		return nil, errURL // an unescaped / or ? in the password: what looks like the host is a part of it
-	}
-	user, hosts := "", authority
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		user, hosts = authority[:i+1], authority[i+1:]
-	}
-	var all []endpoint
-	for host := range strings.SplitSeq(hosts, ",") {
-		uri, err := amqp.ParseURI(scheme + "://" + user + strings.TrimSpace(host) + path)
-		if err != nil {
-			return nil, errURL
-		}
-		if u, err := url.Parse(scheme + "://" + user + strings.TrimSpace(host) + path); err != nil || u.Fragment != "" {
-			return nil, errURL // an unescaped # ends a URL: what follows it would be cut off in silence
-		}
-		all = append(all, uri)
-	}
-	return all, nil
-}
 
 // broker dials RabbitMQ. Each queue has a connection of its own, so that whatever ends one disturbs no other queue,
 // and so has publishing, because the broker stops reading a connection that published while an alarm is on, acks
@@ -301,39 +279,6 @@ func (c *consumer) ended() error {
 	}
 }
 
-// errUndecodable is a delivery that the AMQP library refuses, with the whole connection: its headers are nested
-// deeper than 32 levels, or one list or table in them has more than 8192 elements.
-var errUndecodable = errors.New("a message's headers cannot be decoded (nested deeper than 32 levels, or more than 8192 elements in one list): move the message at the head of the queue elsewhere, with a shovel or by purging it")
-
-// channelEnd puts a close notice into words; an orderly close carries no error.
-func channelEnd(err *amqp.Error) error {
-	switch {
-	case err == nil:
-		return errors.New("connection closed")
-	case !err.Server && strings.Contains(err.Reason, amqp.ErrSyntax.Reason):
-		return errUndecodable
-	}
-	return brokerError(err)
-}
-
-// brokerError keeps the broker's own reply text, with what to do where that is known.
-func brokerError(err error) error {
-	var e *amqp.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	remedy := ""
-	switch {
-	case e.Code == amqp.NotFound && strings.Contains(e.Reason, "queue"):
-		remedy = "; waiting until the queue exists"
-	case e.Code == amqp.AccessRefused && strings.Contains(strings.ToLower(e.Reason), "login"):
-		remedy = "; check RABBITMQ_URL, RABBITMQ_USERNAME and RABBITMQ_PASSWORD"
-	case e.Code == amqp.AccessRefused && strings.Contains(e.Reason, "access to"):
-		remedy = "; grant the user the permission named here"
-	}
-	return fmt.Errorf("broker said: %w%s", e, remedy)
-}
-
 // errStream refuses a stream: its messages cannot be settled one by one, and an ack removes nothing.
 var errStream = errors.New("the queue is a stream, which cannot be consumed: use a quorum or classic queue")
 
@@ -357,56 +302,4 @@ func (c *consumer) isStream() bool {
 	}
 	_, err = ch.Consume(c.queue, "", false, false, false, false, amqp.Table{"x-stream-offset": "next"})
 	return err == nil
-}
-
-// brokerReturns is how often the broker has handed this message out before, where the queue type counts: it is never
-// trusted as an attempt count, but a quorum queue up to 4.2 drops or dead-letters a message that comes back too often.
-func brokerReturns(d *delivery) int64 {
-	switch n := d.Headers["x-delivery-count"].(type) {
-	case int64:
-		return n
-	case int32:
-		return int64(n)
-	}
-	return 0
-}
-
-// plainHeaders turns AMQP header values into plain Go values: nested tables become maps, decimals their text.
-func plainHeaders(t table) map[string]any {
-	m := make(map[string]any, len(t))
-	for k, v := range t {
-		m[k] = plainValue(v)
-	}
-	return m
-}
-
-func plainValue(v any) any {
-	switch v := v.(type) {
-	case amqp.Table:
-		return plainHeaders(v)
-	case []any:
-		list := make([]any, len(v))
-		for i, e := range v {
-			list[i] = plainValue(e)
-		}
-		return list
-	case amqp.Decimal:
-		return decimalText(v)
-	}
-	return v
-}
-
-func decimalText(d amqp.Decimal) string {
-	sign, digits := "", fmt.Sprint(d.Value)
-	if d.Value < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	scale := int(d.Scale)
-	if scale == 0 {
-		return sign + digits
-	}
-	if len(digits) <= scale {
-		digits = strings.Repeat("0", scale-len(digits)+1) + digits
-	}
-	return sign + digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
 }

@@ -23,10 +23,6 @@ const (
 const (
 	// ackPatience is how long a finished delivery waits behind an open one for an ack that covers both.
 	ackPatience = 5 * time.Millisecond
-	// returnsLimit is the broker's count of returns from which on a message goes through a wait queue rather than
-	// back: quorum queues up to RabbitMQ 4.2 drop or dead-letter a message that came back 20 times
-	// (https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling).
-	returnsLimit = 10
 )
 
 var errSessionEnded = errors.New("the session that brought the delivery has ended")
