@@ -92,7 +92,7 @@ func (s *headerSet) put(name, value string) {
 // headers returns the header of a request, and how much of what the publisher
 // sent had no room in it. Everything in it is legal in HTTP.
 func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dropped int) {
-	room := 18 + len(r.Headers)
+	room := 18 + len(c.own) + len(r.Headers)
 	s := headerSet{header: make(http.Header, room), values: make([]string, 0, room)}
 	for _, static := range c.static {
 		s.header[static.name] = static.values
@@ -100,7 +100,7 @@ func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dr
 	if r.Queue != "" && r.Queue != c.queue {
 		s.put("RabbitMQ-Queue", encodeValue(r.Queue))
 	}
-	s.set("Idempotency-Key", idempotencyKey(r.IdempotencyKey))
+	s.set("Idempotency-Key", c.config.IdempotencyKey.write(idempotencyKey(r.IdempotencyKey)))
 	s.put("Delivery-Attempt", strconv.Itoa(r.Attempt))
 	if r.OutcomeUnknown {
 		s.put("Delivery-Outcome-Unknown", "true")
@@ -117,9 +117,13 @@ func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dr
 	if r.Redelivered {
 		s.put("RabbitMQ-Redelivered", "true")
 	}
-	typ, encoding := contentHeaders(r.ContentType, r.ContentEncoding, r.Body)
+	typ, encoding := contentHeaders(r.ContentType, r.ContentEncoding, r.Body, c.config.ContentType)
 	s.put("Content-Type", typ)
 	s.set("Content-Encoding", encoding)
+	for _, own := range c.own {
+		value, _ := own.value.fill(r, encodeValue, nil)
+		s.set(own.name, value)
+	}
 	return s.header, addForeign(&s, r)
 }
 
