@@ -159,7 +159,7 @@ func (t *target) addressOf(r *Request) (*url.URL, error) {
 	}
 	ref, err := url.Parse("http://host" + filled)
 	if err != nil || hasDots(ref) {
-		return nil, fmt.Errorf("%w: its path would have a segment . or ..", errAddress)
+		return nil, fmt.Errorf("%w: its path would have a segment that servers resolve (. or ..)", errAddress)
 	}
 	u := *t.url
 	u.Path, u.RawPath, u.RawQuery = ref.Path, ref.RawPath, ref.RawQuery

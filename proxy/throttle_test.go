@@ -1,0 +1,188 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rabbitonce/dedup"
+	"rabbitonce/forward"
+)
+
+// free is how many slots can be had at once.
+func free(t *testing.T, th *throttle) int {
+	t.Helper()
+	n := 0
+	for ; n < 100; n++ {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errDraining)
+		th.mu.Lock()
+		may := th.waiting.Len() == 0 && th.mayTakeLocked()
+		th.mu.Unlock()
+		if !may {
+			if err := th.take(ctx); !errors.Is(err, errDraining) {
+				t.Fatalf("a slot too many: %v", err)
+			}
+			break
+		}
+		if err := th.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range n {
+		th.give()
+	}
+	return n
+}
+
+func TestThrottleRamp(t *testing.T) {
+	th := newThrottle(4, 0)
+	for _, want := range []int{1, 2, 3, 4, 4} {
+		if got := free(t, th); got != want {
+			t.Errorf("%d slots, want %d", got, want)
+		}
+		th.succeeded()
+	}
+	th.restart()
+	if got := free(t, th); got != 1 {
+		t.Errorf("after the service was away: %d slots, want 1", got)
+	}
+}
+
+func TestThrottleBrake(t *testing.T) {
+	bad := setback{outcome: forward.Fail, status: 404}
+	cases := map[string]struct {
+		after, successes, failures int
+		brakes                     bool
+	}{
+		"off":                     {0, 0, 1000, false},
+		"third before a success":  {20, 0, 3, true},
+		"second before a success": {20, 0, 2, false},
+		"after a success":         {20, 1, 19, false},
+		"twentieth":               {20, 1, 20, true},
+		"first of one":            {1, 1, 1, true},
+		"second of two":           {2, 0, 2, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			th := newThrottle(8, c.after)
+			defer th.stop()
+			for range c.successes {
+				th.succeeded()
+			}
+			began := 0
+			for range c.failures {
+				if th.failed(bad) {
+					began++
+				}
+			}
+			brake, streak := th.state()
+			if (brake != nil) != c.brakes || (began == 1) != c.brakes || streak != c.failures {
+				t.Errorf("brake %v, begun %d times, streak %d", brake, began, streak)
+			}
+			if c.brakes && brake.last != bad {
+				t.Errorf("remembers %v", brake.last)
+			}
+		})
+	}
+}
+
+// One at a time, pauses that grow to five minutes, and all at once free again after one success.
+func TestThrottleBrakePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := newThrottle(8, 20)
+		defer th.stop()
+		for range brakeUnproven {
+			th.failed(setback{})
+		}
+		began, tried := time.Now(), 0
+		for time.Since(began) < 10*time.Minute {
+			if err := th.take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := free(t, th); n != 0 {
+				t.Fatalf("%d more slots while it brakes", n)
+			}
+			th.failed(setback{})
+			th.give()
+			tried++
+		}
+		if tried < 4 || brakeUnproven+tried > 9 {
+			t.Errorf("%d tries in ten minutes", tried)
+		}
+		_ = th.take(t.Context())
+		if !th.succeeded() {
+			t.Error("a success does not release the brake")
+		}
+		th.give()
+		if n := free(t, th); n != 2 {
+			t.Errorf("%d slots after the brake, want the ramp to begin", n)
+		}
+	})
+}
+
+// A slot that is given while its taker gives up is not lost.
+func TestThrottleLosesNoSlot(t *testing.T) {
+	th := newThrottle(3, 0)
+	for range 3 {
+		th.succeeded()
+	}
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			if th.take(ctx) == nil {
+				th.give()
+			}
+		})
+	}
+	all.Wait()
+	if th.taken != 0 || th.waiting.Len() != 0 || free(t, th) != 3 {
+		t.Errorf("%d taken, %d waiting", th.taken, th.waiting.Len())
+	}
+}
+
+// Who waits longest comes first.
+func TestThrottleIsFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := newThrottle(1, 0)
+		_ = th.take(t.Context())
+		order := make(chan int, 3)
+		for i := range 3 {
+			go func() { _ = th.take(t.Context()); order <- i; th.give() }()
+			synctest.Wait()
+		}
+		th.give()
+		for want := range 3 {
+			if got := <-order; got != want {
+				t.Errorf("%d came instead of %d", got, want)
+			}
+		}
+	})
+}
+
+func TestSetbackAdvice(t *testing.T) {
+	for want, s := range map[string]setback{
+		"DEDUP_ID_FROM":                      {reason: dedup.ReasonMissingID},
+		"not unique":                         {reason: dedup.ReasonConflict},
+		"check FORWARD_URL":                  {outcome: forward.Fail, status: 404},
+		"FORWARD_STATUS_DONE=200-299,409":    {outcome: forward.Defer, status: 409},
+		"FORWARD_HEADERS":                    {outcome: forward.Fail, status: 401},
+		"FORWARD_TIMEOUT":                    {outcome: forward.Unknown},
+		"FORWARD_BODY":                       {outcome: forward.Reject, status: 400},
+		"look at its log":                    {outcome: forward.Fail, status: 500},
+		"where it redirects to":              {outcome: forward.Fail, status: 302},
+		"FORWARD_RATE":                       {outcome: forward.Defer, status: 503},
+		"FORWARD_CONTENT_TYPE":               {outcome: forward.Reject, status: 415},
+		"a proxy before the service gets no": {outcome: forward.Unknown, status: 502},
+	} {
+		if got := s.advice(); !strings.Contains(got, want) {
+			t.Errorf("%v: %q does not say %q", s, got, want)
+		}
+	}
+}
