@@ -15,11 +15,12 @@ const (
 	wordWait    word = "wait"
 	wordBury    word = "bury"
 	wordRelease word = "release"
+	wordClear   word = "clear"
 	wordUndead  word = "undead"
 )
 
 func words() []word {
-	return []word{wordClaim, wordRenew, wordSucceed, wordWait, wordBury, wordRelease, wordUndead}
+	return []word{wordClaim, wordRenew, wordSucceed, wordWait, wordBury, wordRelease, wordClear, wordUndead}
 }
 
 // operation is one request to the protocol. Each word uses the fields that
