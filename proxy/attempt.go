@@ -24,7 +24,12 @@ func (q *queue) post(work context.Context, m *message, claim dedup.Claim) forwar
 	}()
 	// An attempt without a claim, while the store was down, is known here alone.
 	unknown := claim.Record.EverUnknown || m.unclaimed.Unknown > 0
-	r := q.request(m, claim.Record.Attempts, unknown, q.cfg.Forward.Timeout)
+	r, err := q.request(m, claim.Record.Attempts, unknown, q.cfg.Forward.Timeout)
+	if err != nil { // nor will there ever be anything to send
+		cancel(nil)
+		<-watched
+		return forward.Result{Outcome: forward.Reject, Err: err}
+	}
 	r.Permit = func() error { return q.permit(claim.Lease) }
 	res := q.send(ctx, r)
 	cancel(nil)
@@ -42,6 +47,7 @@ func (q *queue) send(ctx context.Context, r *forward.Request) forward.Result {
 	q.inFlight.Add(-1)
 	q.metrics.inFlight.Dec()
 	if res.Outcome == forward.Unreachable && ctx.Err() == nil && !errors.Is(res.Err, errLeaseLost) {
+		q.throttle.restart()
 		q.serviceGate.close(res.Err)
 	}
 	return res

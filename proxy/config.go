@@ -54,6 +54,13 @@ type QueueConfig struct {
 	// DeadLetterQueue is where dead letters go; {queue} is the source queue's name.
 	DeadLetterQueue string `env:"DEADLETTER_QUEUE, default={queue}.dead"`
 
+	// Body is what of a message is sent as the body of the request: raw is all of it, json:/POINTER one value of its JSON,
+	// byte for byte.
+	Body BodySource `env:"FORWARD_BODY, default=raw"`
+	// BrakeAfter is how many messages in a row may end otherwise than done before the queue goes on with one at a time,
+	// with growing pauses. 0 never does.
+	BrakeAfter int `env:"FORWARD_BRAKE_AFTER, default=20"`
+
 	Retry   RetryConfig
 	Dedup   dedup.QueueConfig
 	Forward forward.Config
@@ -209,6 +216,9 @@ func (q *QueueConfig) validate() []error {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if q.Prefetch < 0 || q.Prefetch > maxPrefetch {
 		bad("PREFETCH: %d is out of range: 1 to %d, or unset for 4 x FORWARD_CONCURRENCY", q.Prefetch, maxPrefetch)
+	}
+	if q.BrakeAfter < 0 {
+		bad("FORWARD_BRAKE_AFTER: %d must be 0 (off) or more", q.BrakeAfter)
 	}
 	if q.Retry.MaxAttempts < 1 || q.Retry.MaxAttempts > 60000 {
 		bad("RETRY_MAX_ATTEMPTS: %d is out of range: 1 to 60000", q.Retry.MaxAttempts)

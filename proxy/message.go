@@ -18,6 +18,7 @@ type message struct {
 	received    time.Time
 	busySince   time.Time    // when it was first found with somebody else; zero when it was not
 	unclaimed   dedup.Record // counts of the attempts made without a claim, which no store keeps
+	lookups     int          // lookups without a clear answer
 	met         bool         // it was counted as a copy, or was claimed: it is counted as a copy once at most
 }
 
@@ -87,13 +88,18 @@ func (m *message) logID() string {
 }
 
 // request is the HTTP request of one attempt.
-func (q *queue) request(m *message, attempt int, unknown bool, timeout time.Duration) *forward.Request {
+// The error is a message that has nothing to send.
+func (q *queue) request(m *message, attempt int, unknown bool, timeout time.Duration) (*forward.Request, error) {
+	body, contentType, err := q.cfg.Body.of(m.Body, m.ContentType)
+	if err != nil {
+		return nil, err
+	}
 	return &forward.Request{
 		Queue: q.cfg.Name, Exchange: m.Exchange, RoutingKey: m.RoutingKey,
 		IdempotencyKey: m.id.Value, Attempt: attempt, OutcomeUnknown: unknown, Timeout: timeout,
 		MessageID: m.MessageId, CorrelationID: m.CorrelationId, Type: m.Type, AppID: m.AppId, ReplyTo: m.ReplyTo,
-		ContentType: m.ContentType, ContentEncoding: m.ContentEncoding,
+		ContentType: contentType, ContentEncoding: m.ContentEncoding,
 		Timestamp: m.Timestamp, Priority: m.Priority, Redelivered: m.Redelivered,
-		Headers: plainHeaders(m.Headers), Body: m.Body,
-	}
+		Headers: plainHeaders(m.Headers), Body: body,
+	}, nil
 }

@@ -123,7 +123,15 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	slot := heldSlot{queue: q}
 	defer slot.free()
 
-	claim, mv, err := q.claim(work, hold, m)
+	req := q.claimRequest(m)
+	claim, mv, err := q.claim(work, hold, m, req)
+	if err == nil && mv.step == stepLookup && q.cfg.Dedup.Mode != dedup.ModeObserve {
+		t, cleared := q.lookUp(work, hold, m, claim)
+		if !cleared {
+			return t
+		}
+		claim, mv, err = q.claim(work, hold, m, req)
+	}
 	switch {
 	case errors.Is(err, errUnclaimed):
 		return q.unclaimedAttempt(work, hold, m, &slot)
@@ -140,12 +148,14 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	case stepPost:
 		m.met = true
 		res := q.post(work, m, claim)
+		q.noteOutcome(res) // before the next one has the slot
 		slot.free()
 		return q.conclude(work, hold, m, claim, res)
 	case stepAck:
 		q.metrics.duplicates[duplicateDone].Inc()
 		return over(ending{fate: fateDuplicate})
 	case stepRefuse:
+		q.setback(setback{reason: dedup.ReasonConflict})
 		slot.free()
 		q.metrics.duplicates[duplicateConflict].Inc()
 		return q.publishLetter(hold, m, obituary{reason: mv.reason, attempts: claim.Record.Attempts, first: claim.Record.FirstClaimed})

@@ -38,17 +38,21 @@ type queue struct {
 	waitSteps []time.Duration
 	late      chan struct{} // one token a success that waits to be recorded without a claim
 
-	copies   *copies
-	slots    chan struct{} // one token a worker slot taken: POSTs at once
-	handlers sync.WaitGroup
-	waiting  atomic.Int64 // deliveries held without a slot
-	inFlight atomic.Int64 // POSTs under way
+	copies    *copies
+	throttle  *throttle // worker slots: POSTs at once
+	pacer     *pacer
+	conflicts atomic.Int64           // answers 409 in a row
+	hint      atomic.Pointer[string] // what they suggest
+	handlers  sync.WaitGroup
+	waiting   atomic.Int64 // deliveries held without a slot
+	inFlight  atomic.Int64 // POSTs under way
 }
 
 // run opens one session after another until hold ends, and returns when every handler has returned. work ends the
 // POSTs that are under way.
 func (q *queue) run(work, hold context.Context) {
 	defer q.handlers.Wait()
+	defer q.throttle.stop()
 	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
 	poison := backoff{first: time.Minute, last: time.Hour}
 	prefetch := q.cfg.Prefetch
@@ -141,10 +145,12 @@ func (q *queue) takeSlot(hold context.Context) error {
 		if err := q.waitForStore(hold); err != nil {
 			return err
 		}
-		select {
-		case q.slots <- struct{}{}:
-		case <-hold.Done():
-			return context.Cause(hold)
+		if err := q.throttle.take(hold); err != nil {
+			return err
+		}
+		if err := q.pacer.wait(hold); err != nil {
+			q.giveSlot()
+			return err
 		}
 		if q.serviceGate.isOpen() && (q.needsNoStore() || q.storeGate.isOpen()) && hold.Err() == nil {
 			return nil
@@ -165,7 +171,7 @@ func (q *queue) waitForStore(hold context.Context) error {
 	return q.storeGate.wait(hold)
 }
 
-func (q *queue) giveSlot() { <-q.slots }
+func (q *queue) giveSlot() { q.throttle.give() }
 
 // rest waits without a slot: between attempts, or while somebody else has the message.
 func (q *queue) rest(hold context.Context, d time.Duration) error {

@@ -8,24 +8,25 @@ import (
 )
 
 // throttle hands out a queue's worker slots: how many messages may be worked on at once. After a start, and after the
-// service was away, it begins with one and adds one for each message that ended done, so that a cold service is not hit
-// by all at once (ramp). When one message after the other does not end done it falls back to one at a time, with growing
-// pauses, until one does (brake): a wrong setting must not empty a queue into the dead letters. It is safe for concurrent
-// use.
+// service was away, it begins with one and doubles ten times a second, so that a cold service is not hit by all at once
+// (ramp). When one message after the other does not end done it falls back to one at a time, with growing pauses, until
+// one does (brake): a wrong setting must not empty a queue into the dead letters. It is safe for concurrent use.
 type throttle struct {
 	most  int // slots when all is well
 	after int // messages in a row that did not end done before it brakes; 0 never brakes
 
 	mu      sync.Mutex
-	limit   int        // slots for now
-	taken   int        // slots in use
-	waiting *list.List // of chan struct{}, closed when the one who waits has a slot; in order
+	began   time.Time   // of the ramp
+	ramping bool        // fewer than most are handed out yet
+	taken   int         // slots in use
+	waiting *list.List  // of chan struct{}, closed when the one who waits has a slot; in order
+	wake    *time.Timer // calls grant when more may be handed out; nil while nobody waits for that
 
 	streak int  // messages in a row that did not end done
+	unsent int  // how many of the latest were dead letters without a request
 	proven bool // one has ended done since the start
 	brake  *braking
 	pauses backoff
-	wake   *time.Timer // calls grant when the pause of the brake is over
 }
 
 // braking is why and how far a throttle brakes.
@@ -36,26 +37,33 @@ type braking struct {
 }
 
 const (
-	// brakeUnproven is how many messages may fail before the first success since the start.
-	brakeUnproven = 3
-	brakeFirst    = 15 * time.Second
-	brakeLast     = 5 * time.Minute
+	// brakeEarly is how many messages in a row may fail before the first success since the start, and how many may go to
+	// the dead letters without a request: a setting is wrong, more likely than so many messages.
+	brakeEarly = 3
+	// unprovenMost is how many slots there are before the first success, so that no more fail at once.
+	unprovenMost = 4
+	brakeFirst   = 15 * time.Second
+	brakeLast    = 5 * time.Minute
+	rampStep     = 100 * time.Millisecond
 )
 
 func newThrottle(most, after int) *throttle {
-	return &throttle{most: most, after: after, limit: 1, waiting: list.New(), pauses: backoff{first: brakeFirst, last: brakeLast}}
+	return &throttle{
+		most: most, after: after, began: time.Now(), ramping: most > 1, waiting: list.New(), pauses: backoff{first: brakeFirst, last: brakeLast},
+	}
 }
 
 // take waits for a slot, or returns the cause of ctx's end. The caller gives it back.
 func (t *throttle) take(ctx context.Context) error {
 	t.mu.Lock()
-	if t.waiting.Len() == 0 && t.mayTakeLocked() {
+	if limit, _ := t.limitLocked(); t.waiting.Len() == 0 && t.taken < limit {
 		t.taken++
 		t.mu.Unlock()
 		return nil
 	}
 	granted := make(chan struct{})
 	place := t.waiting.PushBack(granted)
+	t.grantLocked()
 	t.mu.Unlock()
 	select {
 	case <-granted:
@@ -82,15 +90,21 @@ func (t *throttle) give() {
 	t.grantLocked()
 }
 
-// succeeded tells that a message ended done.
+// succeeded tells that a message ended done; released says that the throttle no longer brakes.
 func (t *throttle) succeeded() (released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	released = t.brake != nil
-	t.streak, t.proven, t.brake = 0, true, nil
-	t.pauses.reset()
-	t.limit = min(t.limit+1, t.most)
-	t.grantLocked()
+	if released {
+		t.brake = nil
+		t.pauses.reset()
+		t.rampLocked()
+	}
+	t.streak, t.unsent = 0, 0
+	if !t.proven || released {
+		t.proven = true
+		t.grantLocked()
+	}
 	return released
 }
 
@@ -99,24 +113,23 @@ func (t *throttle) failed(s setback) (braked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.streak++
+	t.unsent++
+	if s.reason == 0 {
+		t.unsent = 0
+	}
 	if t.after == 0 {
 		return false
 	}
 	if t.brake == nil {
-		if t.streak < t.after && (t.proven || t.streak < brakeUnproven) {
+		if t.streak < t.after && t.unsent < brakeEarly && (t.proven || t.streak < brakeEarly) {
 			return false
 		}
 		braked = true
-		t.limit = 1
 		t.brake = &braking{since: time.Now()}
 	}
 	t.brake.last = s
-	pause := t.pauses.pause()
-	t.brake.until = time.Now().Add(pause)
-	if t.wake != nil {
-		t.wake.Stop()
-	}
-	t.wake = time.AfterFunc(pause, t.grant)
+	t.brake.until = time.Now().Add(t.pauses.pause())
+	t.grantLocked()
 	return braked
 }
 
@@ -124,10 +137,12 @@ func (t *throttle) failed(s setback) (braked bool) {
 func (t *throttle) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.limit = 1
+	t.rampLocked()
 }
 
-// stop ends the timer of the brake. Whoever waits for a slot goes on waiting.
+func (t *throttle) rampLocked() { t.began, t.ramping = time.Now(), t.most > 1 }
+
+// stop ends the timer. Whoever waits for a slot goes on waiting.
 func (t *throttle) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,13 +168,47 @@ func (t *throttle) grant() {
 	t.grantLocked()
 }
 
+// grantLocked hands slots to those who wait, and sets the timer for the others.
 func (t *throttle) grantLocked() {
-	for first := t.waiting.Front(); first != nil && t.mayTakeLocked(); first = t.waiting.Front() {
+	if t.waiting.Len() == 0 {
+		return
+	}
+	limit, next := t.limitLocked()
+	for first := t.waiting.Front(); first != nil && t.taken < limit; first = t.waiting.Front() {
 		t.taken++
 		close(t.waiting.Remove(first).(chan struct{}))
 	}
+	if t.waiting.Len() == 0 || next == 0 {
+		return
+	}
+	if t.wake == nil {
+		t.wake = time.AfterFunc(next, t.grant)
+		return
+	}
+	t.wake.Reset(next)
 }
 
-func (t *throttle) mayTakeLocked() bool {
-	return t.taken < t.limit && (t.brake == nil || !time.Now().Before(t.brake.until))
+// limitLocked is how many slots there are now, and how long until there are more; 0 is never by itself.
+func (t *throttle) limitLocked() (limit int, next time.Duration) {
+	if t.brake != nil {
+		if left := time.Until(t.brake.until); left > 0 {
+			return 0, left
+		}
+		return 1, 0
+	}
+	limit = t.most
+	if t.ramping {
+		passed := time.Since(t.began)
+		steps := min(int(passed/rampStep), 30)
+		limit = min(1<<steps, t.most)
+		t.ramping = limit < t.most
+		next = time.Duration(steps+1)*rampStep - passed
+	}
+	if !t.ramping {
+		next = 0
+	}
+	if !t.proven && t.after > 0 && limit >= unprovenMost {
+		return min(unprovenMost, t.most), 0
+	}
+	return limit, next
 }

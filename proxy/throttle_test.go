@@ -2,9 +2,9 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,59 +13,78 @@ import (
 	"rabbitonce/forward"
 )
 
-// free is how many slots can be had at once.
-func free(t *testing.T, th *throttle) int {
-	t.Helper()
-	n := 0
-	for ; n < 100; n++ {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errDraining)
-		th.mu.Lock()
-		may := th.waiting.Len() == 0 && th.mayTakeLocked()
-		th.mu.Unlock()
-		if !may {
-			if err := th.take(ctx); !errors.Is(err, errDraining) {
-				t.Fatalf("a slot too many: %v", err)
-			}
-			break
-		}
-		if err := th.take(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range n {
-		th.give()
-	}
-	return n
+// free is how many slots could be had at once.
+func free(th *throttle) int {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	limit, _ := th.limitLocked()
+	return max(limit-th.taken, 0)
 }
 
 func TestThrottleRamp(t *testing.T) {
-	th := newThrottle(4, 0)
-	for _, want := range []int{1, 2, 3, 4, 4} {
-		if got := free(t, th); got != want {
-			t.Errorf("%d slots, want %d", got, want)
+	synctest.Test(t, func(t *testing.T) {
+		th := newThrottle(10, 0)
+		defer th.stop()
+		for _, want := range []int{1, 2, 4, 8, 10, 10} {
+			if got := free(th); got != want {
+				t.Errorf("%d slots, want %d", got, want)
+			}
+			time.Sleep(rampStep)
+		}
+		th.restart()
+		if got := free(th); got != 1 {
+			t.Errorf("after the service was away: %d slots, want 1", got)
+		}
+		var taken atomic.Int32 // those who wait get theirs as the ramp goes on
+		for range 10 {
+			go func() { _ = th.take(t.Context()); taken.Add(1) }()
+		}
+		for _, want := range []int32{1, 2, 4, 8, 10} {
+			synctest.Wait()
+			if got := taken.Load(); got != want {
+				t.Errorf("%d have a slot, want %d", got, want)
+			}
+			time.Sleep(rampStep)
+		}
+	})
+}
+
+// Before the first success no more than a few can fail at once.
+func TestThrottleUnproven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := newThrottle(64, 20)
+		defer th.stop()
+		time.Sleep(time.Minute)
+		if got := free(th); got != unprovenMost {
+			t.Errorf("%d slots before the first success", got)
 		}
 		th.succeeded()
-	}
-	th.restart()
-	if got := free(t, th); got != 1 {
-		t.Errorf("after the service was away: %d slots, want 1", got)
-	}
+		if got := free(th); got != 64 {
+			t.Errorf("%d slots after it", got)
+		}
+		if got := free(newThrottle(2, 20)); got != 1 {
+			t.Errorf("%d slots", got)
+		}
+	})
 }
 
 func TestThrottleBrake(t *testing.T) {
-	bad := setback{outcome: forward.Fail, status: 404}
+	bad, missing := setback{outcome: forward.Fail, status: 404}, setback{reason: dedup.ReasonMissingID}
 	cases := map[string]struct {
 		after, successes, failures int
 		brakes                     bool
+		last                       setback
 	}{
-		"off":                     {0, 0, 1000, false},
-		"third before a success":  {20, 0, 3, true},
-		"second before a success": {20, 0, 2, false},
-		"after a success":         {20, 1, 19, false},
-		"twentieth":               {20, 1, 20, true},
-		"first of one":            {1, 1, 1, true},
-		"second of two":           {2, 0, 2, true},
+		"off":                     {0, 0, 1000, false, bad},
+		"third before a success":  {20, 0, 3, true, bad},
+		"second before a success": {20, 0, 2, false, bad},
+		"after a success":         {20, 1, 19, false, bad},
+		"twentieth":               {20, 1, 20, true, bad},
+		"first of one":            {1, 1, 1, true, bad},
+		"third without ID":        {20, 1, 3, true, missing},
+		"second without ID":       {20, 1, 2, false, missing},
+		"without ID, off":         {0, 1, 3, false, missing},
+		"second of two":           {2, 0, 2, true, bad},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +95,7 @@ func TestThrottleBrake(t *testing.T) {
 			}
 			began := 0
 			for range c.failures {
-				if th.failed(bad) {
+				if th.failed(c.last) {
 					began++
 				}
 			}
@@ -84,7 +103,7 @@ func TestThrottleBrake(t *testing.T) {
 			if (brake != nil) != c.brakes || (began == 1) != c.brakes || streak != c.failures {
 				t.Errorf("brake %v, begun %d times, streak %d", brake, began, streak)
 			}
-			if c.brakes && brake.last != bad {
+			if c.brakes && brake.last != c.last {
 				t.Errorf("remembers %v", brake.last)
 			}
 		})
@@ -96,7 +115,7 @@ func TestThrottleBrakePauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := newThrottle(8, 20)
 		defer th.stop()
-		for range brakeUnproven {
+		for range brakeEarly {
 			th.failed(setback{})
 		}
 		began, tried := time.Now(), 0
@@ -104,14 +123,14 @@ func TestThrottleBrakePauses(t *testing.T) {
 			if err := th.take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if n := free(t, th); n != 0 {
+			if n := free(th); n != 0 {
 				t.Fatalf("%d more slots while it brakes", n)
 			}
 			th.failed(setback{})
 			th.give()
 			tried++
 		}
-		if tried < 4 || brakeUnproven+tried > 9 {
+		if tried < 4 || brakeEarly+tried > 9 {
 			t.Errorf("%d tries in ten minutes", tried)
 		}
 		_ = th.take(t.Context())
@@ -119,8 +138,12 @@ func TestThrottleBrakePauses(t *testing.T) {
 			t.Error("a success does not release the brake")
 		}
 		th.give()
-		if n := free(t, th); n != 2 {
+		if n := free(th); n != 1 {
 			t.Errorf("%d slots after the brake, want the ramp to begin", n)
+		}
+		time.Sleep(time.Second)
+		if n := free(th); n != 8 {
+			t.Errorf("%d slots a second later", n)
 		}
 	})
 }
@@ -128,9 +151,8 @@ func TestThrottleBrakePauses(t *testing.T) {
 // A slot that is given while its taker gives up is not lost.
 func TestThrottleLosesNoSlot(t *testing.T) {
 	th := newThrottle(3, 0)
-	for range 3 {
-		th.succeeded()
-	}
+	defer th.stop()
+	th.began = th.began.Add(-time.Minute)
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {
@@ -142,7 +164,7 @@ func TestThrottleLosesNoSlot(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if th.taken != 0 || th.waiting.Len() != 0 || free(t, th) != 3 {
+	if th.taken != 0 || th.waiting.Len() != 0 || free(th) != 3 {
 		t.Errorf("%d taken, %d waiting", th.taken, th.waiting.Len())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rabbitonce/dedup"
+	"rabbitonce/forward"
 )
 
 // Some requests are made without a claim: for a message that has no ID (DEDUP_ON_MISSING_ID=forward), while the store
@@ -29,6 +30,11 @@ func (q *queue) withoutID(work, hold context.Context, m *message) ending {
 	case q.cfg.Dedup.OnMissingID == dedup.MissingForward, q.cfg.Dedup.Mode == dedup.ModeObserve:
 		return q.process(work, hold, m)
 	}
+	if q.takeSlot(hold) != nil { // which the brake holds back
+		return ending{fate: fateReturned}
+	}
+	defer q.giveSlot()
+	q.setback(setback{reason: dedup.ReasonMissingID})
 	return q.publishLetter(hold, m, obituary{
 		reason:  dedup.ReasonMissingID,
 		problem: "the message has no ID where DEDUP_ID_FROM looks (" + q.cfg.Dedup.IDFrom.String() + ")",
@@ -51,12 +57,20 @@ func (q *queue) unclaimedAttempt(work, hold context.Context, m *message, slot *h
 	rec.EverUnknown = true
 	rec.Attempts++
 	began := time.Now()
-	res := q.send(work, q.request(m, rec.Attempts, true, q.cfg.Forward.Timeout))
+	res := forward.Result{Outcome: forward.Reject}
+	r, err := q.request(m, rec.Attempts, true, q.cfg.Forward.Timeout)
+	if err == nil {
+		res = q.send(work, r)
+	} else {
+		res.Err = err
+	}
+	q.noteOutcome(res) // before the next one has the slot
 	slot.free()
 	q.noteDropped(m, res)
 	mv := decideOutcome(res, *rec, time.Since(m.received), q.rules)
 	switch mv.step {
 	case stepSucceed:
+		q.wellDone()
 		q.recordLate(work, m, res.Status)
 		return over(ending{fate: fateDone})
 	case stepRelease:
