@@ -35,7 +35,9 @@ func (f *TLSFiles) Load(address string) (*tls.Config, error) {
 }
 
 // IsZero tells whether no file and no name is set.
-func (f *TLSFiles) IsZero() bool { return f.CA == "" && f.Cert == "" && f.Key == "" && f.ServerName == "" }
+func (f *TLSFiles) IsZero() bool {
+	return f.CA == "" && f.Cert == "" && f.Key == "" && f.ServerName == ""
+}
 
 // Check returns every problem of the files. Each text begins with a variable.
 func (f *TLSFiles) Check() []error {
