@@ -88,6 +88,8 @@ func replyReason(e *closing) sessionEnd {
 	switch {
 	case says("limit", "is reached"), says("has reached the maximum allowed"), says("channel_max"):
 		return endLimit
+	case says("is down or inaccessible"):
+		return endQueueDown
 	case says("vhost", "not found"), says("vhost", "is down"):
 		return endVhostMissing
 	case e.Code == accessRefused && says("Login was refused"):
@@ -98,7 +100,7 @@ func replyReason(e *closing) sessionEnd {
 		return endPermission
 	case says("delivery acknowledgement", "timed out"):
 		return endAckTimeout
-	case says("is down or inaccessible"), says("failed to perform operation on"), says("timed out"), says("due to a timeout"):
+	case says("failed to perform operation on"), says("timed out"), says("due to a timeout"):
 		return endQueueDown
 	case e.Code == notFound && says("queue"):
 		return endQueueMissing

@@ -30,12 +30,9 @@ type watchedConn struct {
 	writeBy  time.Time
 }
 
-const (
-	// lastChance is how long the peer has after its deadline.
-	lastChance = time.Second
-	// deadlineStep is how close a deadline may come before it is moved, so that not each read and write moves it.
-	deadlineStep = time.Second
-)
+// tenth of patience is how long the peer has after a deadline, and how close to patience a deadline may come before it
+// is moved: not each read and write moves it.
+func (c *watchedConn) tenth() time.Duration { return c.patience / 10 }
 
 // SetDeadline is how the library begins (with no time, after the handshake) and ends.
 func (c *watchedConn) SetDeadline(t time.Time) error {
@@ -108,7 +105,7 @@ func (c *watchedConn) keep(by *time.Time, set func(time.Time) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watching && by.Sub(now) < c.patience {
-		*by = now.Add(c.patience + deadlineStep)
+		*by = now.Add(c.patience + c.tenth())
 		_ = set(*by)
 	}
 }
@@ -118,7 +115,7 @@ func (c *watchedConn) grant(by *time.Time, set func(time.Time) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watching {
-		*by = time.Now().Add(lastChance)
+		*by = time.Now().Add(c.tenth())
 		_ = set(*by)
 	}
 }
