@@ -90,6 +90,9 @@ func (q *queue) parkFor(hold context.Context, m *message, pause time.Duration) b
 // park moves a message to a wait queue; the caller acknowledges the delivery then. False means that it could not be
 // published.
 func (q *queue) park(ctx context.Context, m *message, step time.Duration) bool {
+	if q.lanes != nil {
+		return false // it would lose its place in line
+	}
 	sent := parcel(m.delivery)
 	if tableSize(sent.Headers) > headerRoom(q.publisher.broker.frame.Load()) {
 		return false // the next attempt needs its headers whole
