@@ -116,6 +116,9 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		room:        newRoom(cfg.Prefetch),
 		slots:       make(chan struct{}, cfg.Forward.Concurrency),
 	}
+	if cfg.Ordering.kept() {
+		q.lanes = newLanes()
+	}
 	m.paused(cfg.Name, "service", func() bool { return !q.serviceGate.isOpen() })
 	m.paused(cfg.Name, "store", func() bool { return !q.needsNoStore() && !q.storeGate.isOpen() })
 	m.paused(cfg.Name, "broker", func() bool { return !q.sessionPart.status().Up })

@@ -40,7 +40,8 @@ type session struct {
 
 	book      *ackBook
 	open      int  // deliveries taken in and not settled
-	cancelled bool // the consumer was cancelled by us
+	cancelled bool // the consumer was cancelled by us; when ordered: nothing is taken in any more
+	ordered   bool // what is not settled goes back all at once, with the channel; see cancelWhenHeld
 	askedType bool // the broker was asked whether the queue is a stream
 }
 
@@ -96,7 +97,7 @@ func (s *session) run(hold context.Context, start func(hold context.Context, d *
 	patience.Stop()
 	defer patience.Stop()
 	deliveries := s.consumer.deliveries
-	for deliveries != nil || s.open > 0 {
+	for (deliveries != nil && !s.leaving()) || s.open > 0 {
 		select {
 		case d, ok := <-deliveries:
 			switch {
@@ -138,13 +139,26 @@ func (s *session) draining(hold context.Context) <-chan struct{} {
 
 // cancelWhenHeld cancels the consumer once hold has ended: before anything is given back, or the broker would hand it
 // out to us again. It waits for the broker, here, since the library takes one call on a channel at a time.
+//
+// Where order is kept the consumer is not cancelled: on a queue with a single active consumer the broker would at once
+// hand the messages behind ours to the next one (https://www.rabbitmq.com/docs/consumers#single-active-consumer). Nor
+// is anything given back one by one: a quorum queue puts returns in a line of their own, in the order in which they
+// come. When its channel closes, all that is unsettled goes back at once and in order, in quorum queues
+// (https://github.com/rabbitmq/rabbitmq-server/blob/main/deps/rabbit/src/rabbit_fifo.erl, return_all) and in classic
+// ones (https://www.rabbitmq.com/docs/nack#overview).
 func (s *session) cancelWhenHeld(hold context.Context) error {
 	if s.cancelled || hold.Err() == nil {
 		return nil
 	}
 	s.cancelled = true
+	if s.ordered {
+		return nil
+	}
 	return s.consumer.cancel()
 }
+
+// leaving tells that the session only waits for what is in a POST: the channel's end gives back the rest.
+func (s *session) leaving() bool { return s.ordered && s.cancelled }
 
 // provesStream asks the broker, once a session, when a delivery looks like a stream's.
 func (s *session) provesStream(d *delivery) bool {
@@ -157,6 +171,9 @@ func (s *session) provesStream(d *delivery) bool {
 
 // takeIn starts a handler, or gives the delivery back when the session no longer takes any.
 func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) {
+	if s.ordered && inner.Err() != nil {
+		return
+	}
 	s.open++
 	if inner.Err() != nil {
 		s.settled <- settlement{tag: d.DeliveryTag, verb: settleGiveBack}
@@ -194,6 +211,8 @@ func (s *session) settleAll(st settlement, patience *time.Timer) error {
 func (s *session) settleOne(st settlement) error {
 	s.open--
 	switch {
+	case st.verb == settleGiveBack && s.ordered:
+		return nil // still open for the book: no ack may cover it
 	case st.verb == settleGiveBack:
 		s.book.forgo(st.tag)
 		return s.consumer.giveBack(st.tag)
