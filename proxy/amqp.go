@@ -202,13 +202,13 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 }
 
 // declareQueue makes sure that a queue to publish to is there. One that exists is used as it is; a missing one is
-// declared, durable, with these arguments.
+// declared, durable, with these arguments; one without arguments is never declared.
 // Unless it has to be exact, of course: then the broker compares.
 func declareQueue(conn *amqp.Connection, to destination) error {
 	if !to.exact {
 		err := checkQueue(conn, to.queue)
 		var e *amqp.Error
-		if !errors.As(err, &e) || e.Code != amqp.NotFound {
+		if !errors.As(err, &e) || e.Code != amqp.NotFound || to.arguments == nil {
 			return err
 		}
 	}
@@ -302,4 +302,74 @@ func (c *consumer) isStream() bool {
 	}
 	_, err = ch.Consume(c.queue, "", false, false, false, false, amqp.Table{"x-stream-offset": "next"})
 	return err == nil
+}
+
+// shelf is a queue from which letters are taken one at a time, on a connection of its own. What was taken stays
+// unacknowledged until it is acknowledged or the shelf is closed. It is used by one goroutine.
+type shelf struct {
+	conn   *connection
+	ch     *channel
+	queue  string
+	closed chan *closing
+}
+
+// openShelf connects and tells how many letters are ready. ctx ends the connection too: an operation that waits for the
+// broker then fails.
+func (b *broker) openShelf(ctx context.Context, queue string) (s *shelf, ready int, err error) {
+	conn, err := b.dial(ctx, "redrive")
+	if err != nil {
+		return nil, 0, fmt.Errorf("connect: %w", err)
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		return nil, 0, fmt.Errorf("open channel: %w", brokerError(err))
+	}
+	s = &shelf{conn: conn, ch: ch, queue: queue, closed: ch.NotifyClose(make(chan *closing, 1))}
+	declared, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		return nil, 0, fmt.Errorf("look into queue %s: %w", queue, brokerError(err))
+	}
+	return s, declared.Messages, nil
+}
+
+// take takes the letter at the head of the queue. ok is false when none is ready.
+func (s *shelf) take() (d *delivery, ok bool, err error) {
+	taken, ok, err := s.ch.Get(s.queue, false)
+	if err != nil {
+		return nil, false, fmt.Errorf("take a letter from queue %s: %w", s.queue, s.why(err))
+	}
+	return &taken, ok, nil
+}
+
+func (s *shelf) ack(tag uint64) error {
+	if err := s.ch.Ack(tag, false); err != nil {
+		return s.why(err)
+	}
+	return nil
+}
+
+// why gives the broker's words for the end of the channel, which an operation after it does not have.
+func (s *shelf) why(err error) error {
+	select {
+	case reason := <-s.closed:
+		return channelEnd(reason)
+	case <-time.After(100 * time.Millisecond):
+		return brokerError(err)
+	}
+}
+
+// cut ends the connection without an orderly end of the channel; an operation that waits for the broker fails.
+func (s *shelf) cut() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) }
+
+// close gives back what is unacknowledged, in its place. Nil means that every acknowledgement has reached the broker,
+// which answers in order.
+func (s *shelf) close() error {
+	err := s.ch.Close()
+	if err != nil {
+		err = fmt.Errorf("close channel: %w", s.why(err))
+	}
+	s.cut()
+	return err
 }
