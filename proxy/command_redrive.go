@@ -107,7 +107,7 @@ func redriveQueue(ctx context.Context, c *invocation, o *redriveOptions) error {
 		selection: selection{queue: q.Name, reasons: o.reasons, ids: o.ids},
 		deadQueue: q.DeadLetterQueue, identify: identifier(q.Dedup), retention: q.Dedup.Retention,
 		limit: o.limit, rate: o.rate, dry: o.dry, list: out.letter, progress: out.progress,
-		report: redriveReport{Queue: q.Name, DeadLetterQueue: q.DeadLetterQueue, DryRun: o.dry, ByReason: map[string]int{}},
+		report: newRedriveReport(q.Name, q.DeadLetterQueue, o.dry),
 	}
 	err = r.connectAndRun(ctx, hard, cfg, out)
 	r.report.IDsNotFound = r.report.missing(o.ids)

@@ -35,12 +35,15 @@ type redriveReport struct {
 	found map[string]bool // IDs that were put back
 }
 
+func newRedriveReport(queue, deadLetterQueue string, dry bool) redriveReport {
+	return redriveReport{
+		Queue: queue, DeadLetterQueue: deadLetterQueue, DryRun: dry, ByReason: map[string]int{}, IDsNotFound: []string{}, found: map[string]bool{},
+	}
+}
+
 // count notes a letter that was put back, or would be.
 func (r *redriveReport) count(l deadLetter, retention time.Duration) {
 	r.PutBack++
-	if r.ByReason == nil {
-		r.ByReason, r.found = map[string]int{}, map[string]bool{}
-	}
 	r.ByReason[l.reason]++
 	r.found[l.id] = true
 	if l.reason == dedup.ReasonUnknownOutcome.String() {
