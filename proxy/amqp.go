@@ -363,7 +363,8 @@ func (s *shelf) why(err error) error {
 // cut ends the connection without an orderly end of the channel; an operation that waits for the broker fails.
 func (s *shelf) cut() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) }
 
-// close gives back what is unacknowledged, in its place. Nil means that every acknowledgement has reached the broker,
+// close gives back what is unacknowledged: to its place in a classic queue, to the head of a quorum queue, which may take
+// many that come back together in another order. Nil means that every acknowledgement has reached the broker,
 // which answers in order.
 func (s *shelf) close() error {
 	err := s.ch.Close()

@@ -110,8 +110,10 @@ func redriveQueue(ctx context.Context, c *invocation, o *redriveOptions) error {
 		report: newRedriveReport(q.Name, q.DeadLetterQueue, o.dry),
 	}
 	err = r.connectAndRun(ctx, hard, cfg, out)
-	r.report.IDsNotFound = r.report.missing(o.ids)
-	if err == nil && len(r.report.IDsNotFound) > 0 {
+	if err == nil && (o.limit == 0 || r.started < o.limit) { // it has looked everywhere
+		r.report.IDsNotFound = r.report.missing(o.ids)
+	}
+	if len(r.report.IDsNotFound) > 0 {
 		err = fmt.Errorf("%d of the IDs were not found in %s", len(r.report.IDsNotFound), q.DeadLetterQueue)
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ type letterPress interface {
 	publish(ctx context.Context, to destination, m letter) error
 }
 
-// What is not put back is held unacknowledged until the end, so that it is given back in its place. There is a bound,
+// What is not put back is held unacknowledged until the end, so that it is not taken again and goes back to its place. There is a bound,
 // on how much, and on how long (half of the broker's usual acknowledgement timeout, with room): beyond it letters move
 // to the end of their queue instead.
 const (
