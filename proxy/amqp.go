@@ -360,12 +360,44 @@ func (s *shelf) why(err error) error {
 	}
 }
 
+// giveBack returns the n letters that are unacknowledged: to their place in a classic queue, to the head of a quorum queue,
+// which may take many that come back together in another order. A quorum queue also takes a moment; what comes after this
+// should find them, so it waits for that, unless somebody else takes them.
+func (s *shelf) giveBack(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	if err := s.ch.Nack(0, true, true); err != nil { // tag 0: all of them
+		return fmt.Errorf("give letters back: %w", s.why(err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, giveBackPatience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		declared, err := s.ch.QueueDeclarePassive(s.queue, true, false, false, false, nil)
+		if err != nil {
+			return fmt.Errorf("give letters back: %w", s.why(err))
+		}
+		if declared.Messages >= n {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// giveBackPatience bounds the wait for letters that were given back to be there again.
+const giveBackPatience = 2 * time.Second
+
 // cut ends the connection without an orderly end of the channel; an operation that waits for the broker fails.
 func (s *shelf) cut() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) }
 
-// close gives back what is unacknowledged: to its place in a classic queue, to the head of a quorum queue, which may take
-// many that come back together in another order. Nil means that every acknowledgement has reached the broker,
-// which answers in order.
+// close ends channel and connection; the broker takes back what is unacknowledged. Nil means that every acknowledgement
+// has reached the broker, which answers in order.
 func (s *shelf) close() error {
 	err := s.ch.Close()
 	if err != nil {

@@ -155,14 +155,15 @@ func (r *redrive) connectAndRun(ctx, hard context.Context, cfg *Config, out *red
 	}
 	// A broker that does not answer must not keep an interrupted command from ending.
 	stop := context.AfterFunc(hard, shelf.cut)
-	r.total, r.report.Letters, r.shelf = ready, ready, shelf
+	// A quorum queue without a leader says 0, but fails to hand one out.
+	r.total, r.report.Letters, r.shelf = max(ready, 1), ready, shelf
 	p := newPublisher(b)
 	p.alarm = out.alarm
 	r.press = p
 	if err = missingQueue(checkQueue(shelf.conn, r.queue), r.queue, "create it first, nothing was put back"); err == nil {
 		err = missingQueue(r.run(ctx, hard), r.queue, "it was deleted meanwhile; the letters that are left stay where they are")
 	}
-	closed := shelf.close()
+	closed := errors.Join(shelf.giveBack(hard, r.unacked), shelf.close())
 	stop()
 	p.closeNow()
 	switch {

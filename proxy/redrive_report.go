@@ -74,11 +74,11 @@ func (r *redriveReport) missing(asked []string) []string {
 // write is the summary for people.
 func (r *redriveReport) write(w io.Writer) {
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
-	verb, were := "put back", "were"
+	verb := "put back"
 	if r.DryRun {
-		verb, were = "would be put back", "would be"
+		verb = "would be put back"
 	}
-	line("%d of %d letters of %s looked at", r.LookedAt, r.Letters, r.DeadLetterQueue)
+	line("looked at: %d of the %d letters of %s", r.LookedAt, r.Letters, r.DeadLetterQueue)
 	line("%s to %s: %d%s", verb, r.Queue, r.PutBack, r.reasons())
 	if n := r.OtherQueues + r.NotSelected; n > 0 {
 		line("left where they are: %d (of other queues %d, not selected %d)", n, r.OtherQueues, r.NotSelected)
@@ -87,16 +87,16 @@ func (r *redriveReport) write(w io.Writer) {
 		line("moved to the end of %s: %d of those that stay", r.DeadLetterQueue, r.MovedToEnd)
 	}
 	if r.UnknownOutcome > 0 {
-		line("%d %s of unknown outcome: their work may have been done already, and their next POST says Delivery-Outcome-Unknown: true", r.UnknownOutcome, were)
+		line("of unknown outcome: %d; the work may have been done already, and the next POST says Delivery-Outcome-Unknown: true", r.UnknownOutcome)
 	}
 	if r.RecordsExpired > 0 {
-		line("%d of these died longer than DEDUP_RETENTION ago: their records are gone, and their next POST does not say so", r.RecordsExpired)
+		line("of these, died longer than DEDUP_RETENTION ago: %d; the record is gone, and the next POST does not say so", r.RecordsExpired)
 	}
 	if r.ByBroker > 0 {
-		line("%d had been dead-lettered by the broker and carry no dead-id: one whose record is closed dies again, until rabbitonce forget %s ID", r.ByBroker, r.Queue)
+		line("dead-lettered by the broker, without a dead-id: %d; where the record is closed the message dies again, until rabbitonce forget %s ID", r.ByBroker, r.Queue)
 	}
 	if r.HeadersLeftOut > 0 {
-		line("%d had lost headers that did not fit into the letter: they are named in %sleft-out", r.HeadersLeftOut, headerPrefix)
+		line("without some of their headers, which did not fit into the letter: %d; %sleft-out names them", r.HeadersLeftOut, headerPrefix)
 	}
 	for _, id := range r.IDsNotFound {
 		line("not found: %s", lineID(id))

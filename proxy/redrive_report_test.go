@@ -30,14 +30,14 @@ func fullReport() *redriveReport {
 func TestRedriveSummary(t *testing.T) {
 	var text bytes.Buffer
 	fullReport().write(&text)
-	want := `7 of 9 letters of orders.dead looked at
+	want := `looked at: 7 of the 9 letters of orders.dead
 put back to orders: 4 (broker-rejected 1, rejected 1, unknown-outcome 2)
 left where they are: 3 (of other queues 1, not selected 2)
 moved to the end of orders.dead: 1 of those that stay
-2 were of unknown outcome: their work may have been done already, and their next POST says Delivery-Outcome-Unknown: true
-1 of these died longer than DEDUP_RETENTION ago: their records are gone, and their next POST does not say so
-1 had been dead-lettered by the broker and carry no dead-id: one whose record is closed dies again, until rabbitonce forget orders ID
-1 had lost headers that did not fit into the letter: they are named in x-rabbitonce-left-out
+of unknown outcome: 2; the work may have been done already, and the next POST says Delivery-Outcome-Unknown: true
+of these, died longer than DEDUP_RETENTION ago: 1; the record is gone, and the next POST does not say so
+dead-lettered by the broker, without a dead-id: 1; where the record is closed the message dies again, until rabbitonce forget orders ID
+without some of their headers, which did not fit into the letter: 1; x-rabbitonce-left-out names them
 not found: "e e"
 `
 	if diff := cmp.Diff(want, text.String()); diff != "" {

@@ -55,6 +55,7 @@ type redrive struct {
 	report   redriveReport
 	started  int              // publishes to the source queue, confirmed or under way
 	underWay int              // publishes under way
+	unacked  int              // letters taken and not acknowledged
 	results  chan publication // has room for all of them
 	workers  sync.WaitGroup
 	next     time.Time // when the rate allows the next one
@@ -100,7 +101,9 @@ func (r *redrive) work(ctx, hard context.Context) error {
 		if err != nil || !ok {
 			return err
 		}
+		r.unacked++
 		r.report.LookedAt++
+		r.report.Letters = max(r.report.Letters, r.report.LookedAt)
 		if err := r.handle(ctx, hard, readLetter(d, r.identify)); err != nil {
 			return err
 		}
@@ -239,6 +242,7 @@ func (r *redrive) conclude(p publication) error {
 	if err := r.shelf.ack(p.letter.DeliveryTag); err != nil {
 		return fmt.Errorf("acknowledge letter %s, which is in both queues now: %w", lineID(p.letter.id), err)
 	}
+	r.unacked--
 	if p.move {
 		r.report.MovedToEnd++
 	} else {
