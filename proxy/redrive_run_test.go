@@ -246,7 +246,7 @@ func TestRedriveMovesWhatItCannotHold(t *testing.T) {
 	} {
 		for _, dry := range []bool{false, true} {
 			r, s, _ := newRedrive(tt.letters...)
-			r.dry = dry
+			r.dry, r.rate = dry, 1e6 // in order
 			if dry {
 				r.queue = "billing" // all would go back
 			}
