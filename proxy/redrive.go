@@ -67,13 +67,21 @@ func readLetter(d *delivery, identify func(dedup.Envelope) string) deadLetter {
 	return l
 }
 
-// latestDeath is the broker's note about the last queue that dead-lettered a message: it puts the latest first.
+// latestDeath is the broker's note about the last queue that dead-lettered a message: the one that x-last-death-queue and
+// -reason name, which are there from RabbitMQ 3.13 on, else the first, which is the latest.
 func latestDeath(headers table) table {
 	deaths, _ := headers["x-death"].([]any)
-	if len(deaths) == 0 {
-		return nil
+	var latest table
+	for i, entry := range deaths {
+		death, _ := entry.(table)
+		last := death["queue"] != nil && death["queue"] == headers["x-last-death-queue"] && death["reason"] == headers["x-last-death-reason"]
+		if last {
+			return death
+		}
+		if i == 0 {
+			latest = death
+		}
 	}
-	latest, _ := deaths[0].(table)
 	return latest
 }
 

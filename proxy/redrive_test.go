@@ -145,6 +145,8 @@ func TestReadLetter(t *testing.T) {
 	written := letterOf("orders", &m, obituary{reason: dedup.ReasonAttemptsExhausted, deadID: "00", attempts: 6})
 	expired := rejectedByBroker("orders.dead", "expired", letterOf("orders", &m, obituary{reason: dedup.ReasonConflict}))
 	broker := rejectedByBroker("orders", "delivery_limit", odd())
+	named := rejectedByBroker("orders", "rejected", odd()) // the first is another's
+	named.Headers["x-last-death-queue"], named.Headers["x-last-death-reason"] = "earlier", "expired"
 	shortened := delivery{MessageId: "m", Headers: amqp.Table{"x-rabbitonce-queue": "orders", "x-rabbitonce-reason": "rejected", "x-rabbitonce-left-out": "a"}}
 	type told struct {
 		queue, reason, id string
@@ -159,6 +161,7 @@ func TestReadLetter(t *testing.T) {
 		"written here":             {written, told{"orders", "attempts-exhausted", "m", 6, false, false, true}},
 		"expired in another queue": {expired, told{"orders", "conflict", "m", 0, false, false, true}},
 		"by the broker":            {broker, told{"orders", "broker-delivery-limit", "m", -1, true, false, true}},
+		"by the broker, named":     {named, told{"earlier", "broker-expired", "m", -1, true, false, false}},
 		"shortened":                {shortened, told{"orders", "rejected", "m", -1, false, true, false}},
 		"a stranger":               {delivery{MessageId: "m"}, told{id: "m", attempts: -1}},
 		"x-death of another shape": {delivery{Headers: amqp.Table{"x-death": "once"}}, told{attempts: -1}},
