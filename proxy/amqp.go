@@ -254,6 +254,9 @@ func (c *consumer) ack(tag uint64, multiple bool) error { return c.ch.Ack(tag, m
 // giveBack returns one delivery to its queue, for another time or another replica.
 func (c *consumer) giveBack(tag uint64) error { return c.ch.Nack(tag, false, true) }
 
+// reject gives one delivery to its queue's dead-letter exchange.
+func (c *consumer) reject(tag uint64) error { return c.ch.Nack(tag, false, false) }
+
 // cancel stops new deliveries; those that were on their way still arrive, then deliveries is closed.
 func (c *consumer) cancel() error { return c.ch.Cancel(c.tag, false) }
 

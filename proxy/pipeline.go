@@ -42,15 +42,19 @@ func (q *queue) handle(work, hold context.Context, s *session, d *delivery) {
 
 // settle carries an ending out on the session that brought the delivery.
 func (q *queue) settle(work context.Context, m *message, end ending) {
+	if end.reject != nil && !q.reject(m, *end.reject) {
+		end = ending{fate: fateReturned} // its session has ended
+	}
 	q.metrics.fates[end.fate].Inc()
 	q.log.Debug("settled", "id", m.logID(), "fate", end.fate.String(), "took", time.Since(m.received).String())
 	switch {
 	case end.fate == fateReturned:
 		m.session.settle(m.DeliveryTag, settleGiveBack)
 	case end.clear != "":
-		if m.session.ackNow(m.DeliveryTag) {
+		if end.reject != nil || m.session.ackNow(m.DeliveryTag) {
 			q.clearDead(work, m, end.clear)
 		}
+	case end.reject != nil: // settled by now
 	case end.fate != fateUnrecorded: // acknowledged before, by recordSuccess
 		m.session.settle(m.DeliveryTag, settleAck)
 	}
@@ -75,7 +79,11 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 		if t.free > 0 {
 			rest = min(rest, longestRest) // the record says when it is due
 		}
-		if q.rest(hold, rest) != nil {
+		parked, err := q.rest(hold, m, rest, t.free)
+		switch {
+		case parked:
+			return ending{fate: fateParked}
+		case err != nil:
 			return ending{fate: fateReturned}
 		}
 	}

@@ -108,10 +108,12 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		storeGate:   p.storeGate,
 		sessionPart: newPart("consumer", log, m.sessionUp.WithLabelValues(cfg.Name)),
 		letters:     newQuietPart("dead letters", log, m.lettersUp.WithLabelValues(cfg.Name)),
+		parking:     newParking(newQuietPart("wait queues", log, m.parkingUp.WithLabelValues(cfg.Name))),
 		storeDown:   p.cfg.Dedup.OnStoreDown,
 		waitSteps:   waitSteps(cfg.Retry.Backoff, cfg.Retry.Hold),
 		late:        make(chan struct{}, lateSuccesses),
 		copies:      newCopies(),
+		room:        newRoom(cfg.Prefetch),
 		slots:       make(chan struct{}, cfg.Forward.Concurrency),
 	}
 	m.paused(cfg.Name, "service", func() bool { return !q.serviceGate.isOpen() })

@@ -33,12 +33,14 @@ type queue struct {
 	storeGate   *gate
 	sessionPart *part // the consumer
 	letters     *part // publishing of dead letters
+	parking     *parking
 
 	storeDown dedup.StoreDownPolicy
 	waitSteps []time.Duration
 	late      chan struct{} // one token a success that waits to be recorded without a claim
 
 	copies   *copies
+	room     *room
 	slots    chan struct{} // one token a worker slot taken: POSTs at once
 	handlers sync.WaitGroup
 	waiting  atomic.Int64 // deliveries held without a slot
@@ -166,13 +168,6 @@ func (q *queue) waitForStore(hold context.Context) error {
 }
 
 func (q *queue) giveSlot() { <-q.slots }
-
-// rest waits without a slot: between attempts, or while somebody else has the message.
-func (q *queue) rest(hold context.Context, d time.Duration) error {
-	q.held(1)
-	defer q.held(-1)
-	return sleep(hold, d)
-}
 
 func (q *queue) held(n int64) {
 	q.waiting.Add(n)

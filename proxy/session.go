@@ -10,7 +10,7 @@ import (
 type settlement struct {
 	tag  uint64
 	verb settleVerb
-	sent chan<- struct{} // closed once the broker has the ack; nil when nobody waits for that
+	sent chan<- struct{} // closed once the broker has the ack or reject; nil when nobody waits for that
 }
 
 type settleVerb uint8
@@ -18,6 +18,7 @@ type settleVerb uint8
 const (
 	settleAck settleVerb = iota
 	settleGiveBack
+	settleReject // to the queue's dead-letter exchange
 )
 
 const (
@@ -56,10 +57,15 @@ func (s *session) settle(tag uint64, verb settleVerb) {
 }
 
 // ackNow acknowledges tag without waiting for others and reports whether the ack reached the broker.
-func (s *session) ackNow(tag uint64) bool {
+func (s *session) ackNow(tag uint64) bool { return s.settleNow(tag, settleAck) }
+
+// rejectNow rejects tag and reports whether the reject reached the broker.
+func (s *session) rejectNow(tag uint64) bool { return s.settleNow(tag, settleReject) }
+
+func (s *session) settleNow(tag uint64, verb settleVerb) bool {
 	sent := make(chan struct{})
 	select {
-	case s.settled <- settlement{tag: tag, verb: settleAck, sent: sent}:
+	case s.settled <- settlement{tag: tag, verb: verb, sent: sent}:
 	case <-s.ended:
 		return false
 	}
@@ -193,7 +199,11 @@ func (s *session) settleOne(st settlement) error {
 		return s.consumer.giveBack(st.tag)
 	case st.sent != nil:
 		s.book.forgo(st.tag)
-		if err := s.consumer.ack(st.tag, false); err != nil {
+		act := func(tag uint64) error { return s.consumer.ack(tag, false) }
+		if st.verb == settleReject {
+			act = s.consumer.reject
+		}
+		if err := act(st.tag); err != nil {
 			return err
 		}
 		if err := s.consumer.arrived(); err != nil {

@@ -24,6 +24,8 @@ func TestBrokerTrouble(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("stuck dead-letter queue", func(t *testing.T) { stuckDeadLetterQueue(t, broker) })
+	t.Run("message too large", func(t *testing.T) { messageTooLarge(t, broker) })
 	t.Run("memory alarm", func(t *testing.T) { memoryAlarm(t, broker) })
 	t.Run("memory alarm in a redrive", func(t *testing.T) { redriveInAlarm(t, broker) })
 	t.Run("restart", func(t *testing.T) {
