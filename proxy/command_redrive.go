@@ -21,6 +21,7 @@ const redriveGrace = 5 * time.Second
 
 // redriveOptions are the command's flags.
 type redriveOptions struct {
+	from    string
 	reasons listFlag
 	ids     listFlag
 	limit   int
@@ -41,6 +42,7 @@ Letters of reason unknown-outcome may have been done: look into the service befo
 Exit code: 0; 1 when it was interrupted, something failed, or an ID of --id was not found; 2 for wrong arguments.`,
 		setup: func(flags *flag.FlagSet) func(context.Context, *invocation) error {
 			o := &redriveOptions{}
+			flags.StringVar(&o.from, "from", "", "take the letters from this `queue`; the default is DEADLETTER_QUEUE")
 			flags.Var(&o.reasons, "reason", "only letters of these `reasons`, comma-separated: "+strings.Join(redriveReasons(), ", "))
 			flags.Var(&o.ids, "id", "only letters with these message `IDs`, comma-separated (\\, for a comma in an ID); may be given more than once")
 			flags.IntVar(&o.limit, "limit", 0, "at most `N` letters; 0 is all")
@@ -100,6 +102,15 @@ func redriveQueue(ctx context.Context, c *invocation, o *redriveOptions) error {
 		return errUsage{fmt.Sprintf("%q is not one of QUEUES (%s)", c.args[0], strings.Join(cfg.QueueNames, ", "))}
 	}
 	q := cfg.Queues[at]
+	if o.from != "" {
+		q.DeadLetterQueue = o.from
+	}
+	switch q.DeadLetterQueue {
+	case "":
+		return errUsage{"with DEADLETTER_MODE=reject only the broker knows where dead letters go: name that queue with --from"}
+	case q.Name:
+		return errUsage{fmt.Sprintf("--from: %q is the queue to put letters back to", q.Name)}
+	}
 	ctx, hard, end := interruptible(ctx)
 	defer end()
 	out := &redriveOutput{out: c.out, notes: c.notes, json: o.json, began: time.Now()}

@@ -89,7 +89,7 @@ func latestDeath(headers table) table {
 // changed. The dead-id is none of them, it opens the record; nor is what was left out, which stays true.
 var deathNotes = []string{
 	"reason", "attempts", "status", "error", "response", "queue", "exchange", "routing-key", "first-seen", "dead-at",
-	"expiration", "user-id", "cc",
+	"expiration", "user-id",
 }
 
 // beforeDeath makes the message of a letter what it was. ours tells that this program wrote the letter.
@@ -110,8 +110,10 @@ func beforeDeath(d *delivery, death table, ours bool) *delivery {
 	if user := text("user-id"); user != "" {
 		m.UserId = user
 	}
-	if cc, ok := d.Headers[headerPrefix+"cc"]; ok {
-		m.Headers["CC"] = cc
+	for _, name := range routingHeaders {
+		if _, ok := m.Headers[headerPrefix+strings.ToLower(name)]; ok {
+			putBack(m.Headers, headerPrefix, name)
+		}
 	}
 	for _, name := range deathNotes {
 		delete(m.Headers, headerPrefix+name)
@@ -125,7 +127,7 @@ func beforeDeath(d *delivery, death table, ours bool) *delivery {
 
 // redriven is the message of a letter as it goes back to its queue. What would act on the way, an expiration that has
 // long passed above all, travels as it does to a wait queue, and is put back on arrival.
-func (l deadLetter) redriven() letter { return parcel(l.message) }
+func (l deadLetter) redriven() letter { return parcel(l.message, time.Now()) }
 
 // moved is a letter as it goes to the end of its own queue: the same, but for what a publisher cannot send in another's
 // name, and for headers that route.
@@ -136,11 +138,8 @@ func (l deadLetter) moved() letter {
 	for _, name := range countHeaders {
 		delete(headers, name)
 	}
-	for _, name := range []string{"CC", "BCC"} {
-		if value, ok := headers[name]; ok {
-			delete(headers, name)
-			headers[headerPrefix+strings.ToLower(name)] = value
-		}
+	for _, name := range routingHeaders {
+		setAside(headers, headerPrefix, name)
 	}
 	if d.UserId != "" {
 		headers[headerPrefix+"user-id"] = d.UserId

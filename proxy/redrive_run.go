@@ -115,16 +115,16 @@ func (r *redrive) handle(ctx, hard context.Context, l deadLetter) error {
 	switch r.judge(l) {
 	case selectedOther:
 		r.report.OtherQueues++
-		return r.setAside(ctx, hard, l)
+		return r.leave(ctx, hard, l)
 	case selectedStays:
 		r.report.NotSelected++
-		return r.setAside(ctx, hard, l)
+		return r.leave(ctx, hard, l)
 	}
 	if r.dry {
 		r.report.count(l, r.retention)
 		r.list(l)
 		r.started++
-		return r.setAside(ctx, hard, l)
+		return r.leave(ctx, hard, l)
 	}
 	if err := r.pace(ctx); err != nil {
 		return err
@@ -150,9 +150,9 @@ func (r *redrive) pace(ctx context.Context) error {
 	return nil
 }
 
-// setAside holds a letter that does not go back, or moves it to the end of its queue: when too much is held, and when
+// leave holds a letter that does not go back, or moves it to the end of its queue: when too much is held, and when
 // the broker has seen it come back so often that one more time could drop it.
-func (r *redrive) setAside(ctx, hard context.Context, l deadLetter) error {
+func (r *redrive) leave(ctx, hard context.Context, l deadLetter) error {
 	full := len(r.held) >= mostHeld || r.heldBytes+len(l.Body) > mostHeldBytes
 	if r.rotating || full || brokerReturns(l.delivery) >= returnsLimit {
 		return r.move(ctx, hard, l)

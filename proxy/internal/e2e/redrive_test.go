@@ -499,6 +499,39 @@ func TestRedriveOfTheBrokersDeadLetters(t *testing.T) {
 	s.lettersAre("b")
 }
 
+// Catches: letters of DEADLETTER_MODE=reject that cannot be put back; a record that is closed, opened without a decision.
+func TestRedriveAfterReject(t *testing.T) {
+	t.Parallel()
+	var healthy atomic.Bool
+	s := newStand(t, func(r testkit.Received) testkit.Action {
+		if healthy.Load() {
+			return testkit.Action{}
+		}
+		return testkit.Action{Status: http.StatusBadRequest, Close: r.Key == "unknown"}
+	})
+	s.must(s.client.Delete(s.queue))
+	s.must(s.client.DeclareQuorum(s.queue, amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": s.dead}))
+	settings := env{"DEADLETTER_MODE": "reject", "FORWARD_ON_UNKNOWN": "deadletter", "FORWARD_TIMEOUT": "1s", "DEDUP_LEASE": "1s"}
+	s.start(settings)
+	s.publish("rejected", "unknown")
+	s.eventually("both are dead", func() (bool, error) {
+		ready, _, err := s.client.Depth(s.dead)
+		return ready == 2, err
+	})
+	s.emptied()
+	healthy.Store(true)
+	if got := s.redriveWith(settings, s.queue); got.code != 2 || !strings.Contains(got.notes, "--from") {
+		t.Errorf("without --from: exit code %d", got.code)
+	}
+	if got := s.redriveWith(settings, s.queue, "--from", s.dead); got.code != 0 || !strings.Contains(got.out, "without a dead-id: 2") {
+		t.Errorf("with --from: exit code %d", got.code)
+	}
+	s.answered("rejected")
+	s.settled()
+	s.posts("unknown", 1)
+	s.lettersAre("unknown")
+}
+
 // reject takes one message and rejects it.
 func (s *stand) reject(queue string) error {
 	connection, err := amqp.Dial(s.broker.URL)
