@@ -241,6 +241,39 @@ func (b *redisBackend) get(ctx context.Context, key string) (string, bool, error
 	return value, true, nil
 }
 
+// look asks one server, so that clock and record belong together. A user who may not ask for the expiry is told the
+// rest.
+func (b *redisBackend) look(ctx context.Context, key string) (sight, error) {
+	server := b.single
+	if b.cluster != nil {
+		var err error
+		if server, err = b.cluster.MasterForKey(ctx, key); err != nil {
+			return sight{}, explain(err)
+		}
+	}
+	pipeline := server.Pipeline()
+	value, left, clock := pipeline.Get(ctx, key), pipeline.PTTL(ctx, key), pipeline.Time(ctx)
+	_, _ = pipeline.Exec(ctx) // each command carries its own error
+	if err := clock.Err(); err != nil {
+		return sight{}, explain(err)
+	}
+	if isRedirect(value.Err()) { // the slot moves: the cluster's client follows
+		value, left = b.cluster.Get(ctx, key), b.cluster.PTTL(ctx, key)
+	}
+	seen := sight{now: clock.Val().UnixMilli()}
+	switch err := value.Err(); {
+	case err == redis.Nil: // not errors.Is, see get
+		return seen, nil
+	case err != nil:
+		return sight{}, explain(err)
+	}
+	seen.value, seen.found = value.Val(), true
+	if left.Err() == nil {
+		seen.left = max(0, left.Val().Milliseconds())
+	}
+	return seen, nil
+}
+
 func (b *redisBackend) ping(ctx context.Context) error {
 	if b.cluster == nil {
 		return explain(b.single.Ping(ctx).Err())
