@@ -227,7 +227,21 @@ func execute(ctx context.Context, server executor, commands []redis.Cmder) {
 	}
 	pipeline := server.Pipeline()
 	_ = pipeline.BatchProcess(ctx, commands...)
-	_, _ = pipeline.Exec(ctx) // each command carries its own error
+	_, err := pipeline.Exec(ctx)
+	stamp(commands, err)
+}
+
+// stamp gives a pipeline's error to its commands, which otherwise carry their own. The library does not, when the
+// server refused to set the connection up, such as a login: nothing was sent then, and an empty answer is no answer.
+func stamp(commands []redis.Cmder, err error) {
+	for _, c := range commands {
+		if err == nil || c.Err() != nil {
+			return
+		}
+	}
+	for _, c := range commands {
+		c.SetErr(err)
+	}
 }
 
 func (b *redisBackend) get(ctx context.Context, key string) (string, bool, error) {
@@ -253,7 +267,8 @@ func (b *redisBackend) look(ctx context.Context, key string) (sight, error) {
 	}
 	pipeline := server.Pipeline()
 	value, left, clock := pipeline.Get(ctx, key), pipeline.PTTL(ctx, key), pipeline.Time(ctx)
-	_, _ = pipeline.Exec(ctx) // each command carries its own error
+	_, err := pipeline.Exec(ctx)
+	stamp([]redis.Cmder{value, left, clock}, err)
 	if err := clock.Err(); err != nil {
 		return sight{}, explain(err)
 	}
