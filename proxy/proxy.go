@@ -43,17 +43,9 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 	if reload == nil {
 		reload = func() (*Config, error) { return cfg, nil }
 	}
-	stored := cfg.Dedup
-	stored.Credentials = func(context.Context) (string, string, error) {
-		now, err := reload()
-		if err != nil {
-			return "", "", fmt.Errorf("read credentials again: %w", err)
-		}
-		return now.Dedup.Login()
-	}
-	store, err := dedup.New(stored, dedup.WithRegisterer(registry))
+	store, err := openStore(cfg.Dedup, reload, dedup.WithRegisterer(registry))
 	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+		return nil, err
 	}
 	p := &Proxy{
 		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,
