@@ -19,6 +19,8 @@ type backend interface {
 	ping(ctx context.Context) error
 	// advise returns what is worth warning of in how the store is set up.
 	advise(ctx context.Context) []string
+	// examine tells what the servers say about themselves.
+	examine(ctx context.Context) ([]Server, error)
 	close() error
 }
 

@@ -110,4 +110,6 @@ func (m *memory) advise(context.Context) []string {
 	return []string{"DEDUP_STORE=memory keeps claims in this process alone: they end with it, and another replica does not see them; use redis for work that counts"}
 }
 
+func (m *memory) examine(context.Context) ([]Server, error) { return nil, nil }
+
 func (m *memory) close() error { return nil }
