@@ -46,7 +46,7 @@ var errLogged = errors.New("see the log")
 // Commands are all commands but help, in the order in which help lists them.
 func Commands() []Command {
 	return []Command{
-		runCommand(), inspectCommand(), forgetCommand(), healthcheckCommand(), versionCommand(),
+		runCommand(), checkCommand(), inspectCommand(), forgetCommand(), healthcheckCommand(), versionCommand(),
 	}
 }
 

@@ -13,8 +13,8 @@ func forgetCommand() Command {
 	return Command{
 		Name: "forget", Arguments: "QUEUE ID",
 		Short: "delete the record of a message ID, so that the message is processed anew",
-		Long: `It opens a dead record, lets a waiting message go at once, and forgets its attempts and that an outcome was unknown. It moves no message: for that
-see redrive. Refused without a flag: a record under which a request may be at work (--force), and one that says done (--done).
+		Long: `It opens a dead record, lets a copy of a waiting message go at once, and forgets attempts and that an outcome was unknown. It moves no message.
+Refused without a flag: a record under which a request may be at work (--force), and one that says done (--done).
 A record that changes while it is looked at is looked at again; what a replica wrote meanwhile is never deleted unseen.
 Exit code 0 when the record was deleted, 1 when there is none or it was refused, 2 for a mistake in the command line or the configuration.`,
 		setup: func(flags *flag.FlagSet) func(context.Context, *invocation) error {
