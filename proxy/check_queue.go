@@ -15,8 +15,13 @@ type queueCheck struct {
 
 func (c *queueCheck) run() []finding {
 	all := c.source()
-	all = append(all, c.deadLetters()...)
-	return append(all, c.waitQueues()...)
+	if c.queue.DeadLetterMode != DeadLetterByReject {
+		all = append(all, c.deadLetters()...)
+	}
+	if !c.queue.Ordering.kept() {
+		all = append(all, c.waitQueues()...)
+	}
+	return all
 }
 
 // source looks at the queue that is consumed.
@@ -92,8 +97,9 @@ type demands struct {
 	reject bool // dead letters go to the queue's own dead-letter exchange
 }
 
-// demandsOf reads the settings. No setting of this version asks for anything.
-func demandsOf(QueueConfig) demands { return demands{} }
+func demandsOf(q QueueConfig) demands {
+	return demands{order: q.Ordering.kept(), reject: q.DeadLetterMode == DeadLetterByReject}
+}
 
 // adviseDemands says where a declaration falls short of what settings ask. version is the broker's, as in 4.0 = 400.
 func adviseDemands(subject about, kind string, facts queueFacts, d demands, version int) []finding {
