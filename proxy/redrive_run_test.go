@@ -196,6 +196,34 @@ func TestRedriveEnds(t *testing.T) {
 	}
 }
 
+// TestRedriveIsNotOvertaken: a letter with a priority that dies again at once comes before the others, and does not go back
+// in their place.
+func TestRedriveIsNotOvertaken(t *testing.T) {
+	for _, holdable := range []bool{true, false} {
+		r, s, p := newRedrive(lettersFrom("orders", "a", "b", "c", "d")...)
+		r.rate, r.rotating = 1e6, !holdable
+		p.before = func(_ context.Context, id string) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if again := lettersFrom("orders", id); id == "a" {
+				again[0].Headers["x-rabbitonce-dead-at"] = time.Now().Add(time.Second).Format(time.RFC3339Nano)
+				s.ready = append(again, s.ready...)
+			}
+			return nil
+		}
+		if err := r.run(t.Context(), t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"a", "b", "c", "d"}
+		if !holdable { // it counts as one of them then, so that there is an end
+			want = want[:3]
+		}
+		if diff := cmp.Diff(want, p.source); diff != "" || r.report.DiedSince != 1 || len(s.left()) != 5-len(want) {
+			t.Errorf("holdable %t: died since %d, put back (-want +got):\n%s", holdable, r.report.DiedSince, diff)
+		}
+	}
+}
+
 func TestRedriveLimit(t *testing.T) {
 	for _, rate := range []float64{0, 1e6} {
 		r, s, p := newRedrive(slices.Concat(lettersFrom("billing", "x"), lettersFrom("orders", numbered(9)...))...)

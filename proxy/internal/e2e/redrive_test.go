@@ -81,7 +81,6 @@ type summary struct {
 	ByReason       map[string]int `json:"by_reason"`
 	OtherQueues    int            `json:"other_queues"`
 	NotSelected    int            `json:"not_selected"`
-	MovedToEnd     int            `json:"moved_to_end"`
 	UnknownOutcome int            `json:"unknown_outcome"`
 	ByBroker       int            `json:"by_broker"`
 	Error          string         `json:"error"`
@@ -454,12 +453,8 @@ func TestRedriveStaysBelowTheDeliveryLimit(t *testing.T) {
 	s.must(s.client.DeclareQuorum(s.dead, amqp.Table{"x-delivery-limit": int32(3)}))
 	all := ids("a", 3)
 	s.publishLetters(all...)
-	moved := 0
 	for range 8 {
-		moved += s.putBack(0, "--reason", "conflict").MovedToEnd
-	}
-	if moved == 0 {
-		t.Error("no letter moved")
+		s.putBack(0, "--reason", "conflict")
 	}
 	s.lettersAre(all...)
 }
