@@ -708,6 +708,30 @@ func TestRedriveInterrupted(t *testing.T) {
 	s.lettersAre(append(all[len(messages):], "x")...)
 }
 
+// Catches: a source queue that is declared, as something else than it was, when it is deleted meanwhile.
+func TestRedriveIntoADeletedQueue(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, nil)
+	all := ids("a", 100)
+	s.publishLetters(all...)
+	command := s.startRedrive(nil, "--rate", "20")
+	s.eventually("some are put back", func() (bool, error) {
+		ready, _, err := s.client.Depth(s.queue)
+		return ready >= 3, err
+	})
+	s.must(s.client.Delete(s.queue))
+	command.exits(1)
+	command.waitLine("the queue " + s.queue + " does not exist: it was deleted meanwhile")
+	if there, err := s.client.Exists(s.queue); there || err != nil {
+		t.Errorf("the source queue was declared (%v)", err)
+	}
+	left, err := s.client.Drain(s.dead)
+	s.must(err)
+	if n := len(left); n < 50 || left[n-1].MessageId != "a-99" {
+		t.Errorf("%d letters left", n)
+	}
+}
+
 // Catches: trouble that is not told, or not in words that help; a queue declared by the way; a letter lost in it.
 func TestRedriveRefused(t *testing.T) {
 	t.Parallel()
