@@ -25,6 +25,8 @@ type BrokerOptions struct {
 	Config  []string                         // more lines for rabbitmq.conf
 	Plugins []string                         // enabled plugins, such as rabbitmq_management
 	Logf    func(format string, args ...any) // progress; nil is silent
+
+	cookie string // what the nodes of a cluster know each other by; empty: the node makes one up
 }
 
 // Broker is a private RabbitMQ node. Its data, address and ports stay the same over Stop, Kill and Start.
@@ -56,6 +58,9 @@ func StartBroker(ctx context.Context, options BrokerOptions) (*Broker, error) {
 	}
 	b := newBroker(programs, options)
 	b.mapper = mapper
+	if err := b.reserve(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start broker: %w", err), b.Close())
+	}
 	if err := b.prepare(mapper.port, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("start broker: %w", err), b.Close())
 	}
@@ -73,8 +78,8 @@ func newBroker(programs brokerPrograms, options BrokerOptions) *Broker {
 	return b
 }
 
-// prepare reserves ports and writes the folder.
-func (b *Broker) prepare(mapper port, options BrokerOptions) error {
+// reserve takes ports, for clients and for other nodes, and with them a name.
+func (b *Broker) reserve() error {
 	for range 2 {
 		p, err := reservePort()
 		if err != nil {
@@ -82,25 +87,34 @@ func (b *Broker) prepare(mapper port, options BrokerOptions) error {
 		}
 		b.ports = append(b.ports, p)
 	}
-	amqpPort, distribution := b.ports[0], b.ports[1]
-	var err error
-	b.Addr = amqpPort.address()
+	b.Addr = b.ports[0].address()
 	b.URL = b.URLVia(b.Addr)
-	b.node = fmt.Sprintf("rabbitonce-%d@localhost", amqpPort.number)
+	b.node = fmt.Sprintf("rabbitonce-%d@localhost", b.ports[0].number)
+	return nil
+}
+
+// prepare writes the folder.
+func (b *Broker) prepare(mapper port, options BrokerOptions) error {
+	var err error
 	if b.dir, err = os.MkdirTemp("", "rabbitonce-broker-"); err != nil {
 		return err
 	}
 	b.LogPath = filepath.Join(b.dir, "broker.log")
-	if err := writeBrokerFiles(b.dir, amqpPort.number, options); err != nil {
+	if err := writeBrokerFiles(b.dir, b.ports[0].number, options); err != nil {
 		return err
 	}
-	b.env = brokerEnv(b.dir, b.node, distribution.number, mapper.number)
+	if options.cookie != "" {
+		if err := os.WriteFile(filepath.Join(b.dir, ".erlang.cookie"), []byte(options.cookie), 0o400); err != nil {
+			return err
+		}
+	}
+	b.env = brokerEnv(b.dir, b.node, b.ports[1].number, mapper.number)
 	return b.programs.account.own(b.dir)
 }
 
 // Start runs the node again after Stop or Kill, and returns when it accepts AMQP connections.
 func (b *Broker) Start(ctx context.Context) error {
-	if b.process != nil && b.process.running() {
+	if b.Running() {
 		return errors.New("start broker: it is running")
 	}
 	ctx, cancel := context.WithTimeout(ctx, brokerStart)
@@ -134,6 +148,9 @@ func (b *Broker) ready() error {
 	}
 	return connection.Close()
 }
+
+// Running tells whether the node has a process.
+func (b *Broker) Running() bool { return b.process != nil && b.process.running() }
 
 // Stop ends the node in good order.
 func (b *Broker) Stop(ctx context.Context) error {
@@ -198,6 +215,9 @@ func (b *Broker) Version() (string, error) {
 	product, version := connection.Properties["product"], connection.Properties["version"]
 	return fmt.Sprintf("%v %v", product, version), connection.Close()
 }
+
+// Node is the node's name, for what rabbitmqctl wants to be told of other nodes.
+func (b *Broker) Node() string { return b.node }
 
 // QueueCounts returns how many messages of a queue wait and how many are with consumers. The counts of a quorum queue
 // are as old as its tick, which this node takes every 200 ms.
