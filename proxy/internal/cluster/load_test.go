@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	batch     = 20
-	lead      = 100             // how many IDs the load may be ahead of the service
+	batch     = 10
+	lead      = 40              // how many IDs the load may be ahead of the service
 	confirmed = 5 * time.Second // how long a confirm may take before the batch is published again
 )
 
@@ -127,7 +127,7 @@ func (s *stand) answered(ctx context.Context, n int) error {
 // progress waits until the load and the replica have gone on from here: new IDs were published and answered.
 func (s *stand) progress() {
 	s.t.Helper()
-	s.must(s.answered(s.ctx, len(s.service.Journal.Keys())+lead+5*batch))
+	s.must(s.answered(s.ctx, len(s.service.Journal.Keys())+lead+3*batch))
 }
 
 // allDone stops the load and wants all of it done once, and nothing left: the queue empty, also when the replica is gone, and no dead letters.

@@ -17,7 +17,7 @@ import (
 )
 
 // brokerStart bounds the start of a node, on a busy machine too.
-const brokerStart = 90 * time.Second
+const brokerStart = 3 * time.Minute
 
 // BrokerOptions are for StartBroker; the zero value is a plain node without plugins.
 type BrokerOptions struct {
