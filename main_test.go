@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"rabbitonce/proxy"
 )
 
 func TestCommands(t *testing.T) {
@@ -16,18 +18,21 @@ func TestCommands(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		"version":              {[]string{"version"}, exitOK, "rabbitonce dev\n", ""},
-		"help":                 {[]string{"--help"}, exitOK, "usage: rabbitonce", ""},
-		"unknown":              {[]string{"consume"}, exitUsage, "", "usage: rabbitonce"},
-		"too many":             {[]string{"run", "now"}, exitUsage, "", "usage: rabbitonce"},
-		"not configured":       {nil, exitUsage, "", "QUEUES: is required"},
-		"run, not configured":  {[]string{"run"}, exitUsage, "", "RABBITMQ_URL: is required"},
-		"healthcheck, nothing": {[]string{"healthcheck"}, exitFailed, "", "healthcheck"},
+		"version":              {[]string{"version"}, proxy.ExitOK, "rabbitonce dev\n", ""},
+		"help":                 {[]string{"--help"}, proxy.ExitOK, "usage: rabbitonce", ""},
+		"unknown":              {[]string{"consume"}, proxy.ExitUsage, "", "usage: rabbitonce"},
+		"help for one":         {[]string{"help", "run"}, proxy.ExitOK, "SIGTERM", ""},
+		"own help":             {[]string{"healthcheck", "-h"}, proxy.ExitOK, "usage: rabbitonce healthcheck", ""},
+		"unknown flag":         {[]string{"version", "--loud"}, proxy.ExitUsage, "", "usage: rabbitonce version"},
+		"too many":             {[]string{"run", "now"}, proxy.ExitUsage, "", "usage: rabbitonce"},
+		"not configured":       {nil, proxy.ExitUsage, "", "QUEUES: is required"},
+		"run, not configured":  {[]string{"run"}, proxy.ExitUsage, "", "RABBITMQ_URL: is required"},
+		"healthcheck, nothing": {[]string{"healthcheck"}, proxy.ExitFailed, "", "healthcheck"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder
-			if code := command(tt.args, &stdout, &stderr); code != tt.code {
+			if code := proxy.Execute(t.Context(), version, tt.args, os.Environ(), &stdout, &stderr); code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
 			if !strings.Contains(stdout.String(), tt.stdout) || tt.stdout == "" && stdout.Len() > 0 {

@@ -3,57 +3,10 @@ package proxy
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"rabbitonce/dedup"
-	"rabbitonce/forward"
 )
-
-// fate is how a delivery's stay here ended: log value and metric label.
-type fate uint8
-
-const (
-	fateDone       fate = iota // executed, recorded, acknowledged
-	fateUnrecorded             // executed and acknowledged, but the success could not be recorded in time
-	fateDuplicate              // done before: acknowledged without a POST
-	fateDead                   // in the dead letters, acknowledged
-	fateParked                 // moved to a wait queue, acknowledged
-	fateReturned               // given back to the queue, or its session ended
-)
-
-func fates() []fate {
-	return []fate{fateDone, fateUnrecorded, fateDuplicate, fateDead, fateParked, fateReturned}
-}
-
-func (f fate) String() string {
-	return [...]string{"done", "unrecorded", "duplicate", "dead_letter", "parked", "returned"}[f]
-}
-
-// duplicate is how a copy met its message: metric label.
-type duplicate uint8
-
-const (
-	duplicateDone     duplicate = iota // done before
-	duplicateBusy                      // being worked on
-	duplicateWaiting                   // waiting for its next attempt
-	duplicateDead                      // dead-lettered before
-	duplicateConflict                  // same ID, other payload
-)
-
-func duplicates() []duplicate {
-	return []duplicate{duplicateDone, duplicateBusy, duplicateWaiting, duplicateDead, duplicateConflict}
-}
-
-func (d duplicate) String() string {
-	return [...]string{"done", "busy", "waiting", "dead", "conflict"}[d]
-}
-
-// ending is a fate and what remains to be done for it.
-type ending struct {
-	fate  fate
-	clear string // fateDead: dead-id of a record to delete once the ack was sent; "" keeps the record
-}
 
 const (
 	// claimSlack is how much later than FORWARD_TIMEOUT after the claim a request may end: the time from claim to POST.
@@ -73,12 +26,16 @@ const (
 var errLeaseLost = errors.New("the lease of the claim was lost")
 
 // handle is the life of one delivery, from its arrival to its settlement.
-func (q *queue) handle(work, hold context.Context, s *session, d *delivery) {
+func (q *queue) handle(work, hold context.Context, s *session, d *delivery, p *place) {
 	m, identified := q.identify(s, d)
+	m.place = p
 	var end ending
-	if identified {
+	switch {
+	case q.awaitTurn(hold, p) != nil:
+		end = ending{fate: fateReturned}
+	case identified:
 		end = q.process(work, hold, m)
-	} else {
+	default:
 		end = q.withoutID(work, hold, m)
 	}
 	if end.fate == fateReturned {
@@ -89,15 +46,19 @@ func (q *queue) handle(work, hold context.Context, s *session, d *delivery) {
 
 // settle carries an ending out on the session that brought the delivery.
 func (q *queue) settle(work context.Context, m *message, end ending) {
+	if end.reject != nil && !q.reject(m, *end.reject) {
+		end = ending{fate: fateReturned} // its session has ended
+	}
 	q.metrics.fates[end.fate].Inc()
 	q.log.Debug("settled", "id", m.logID(), "fate", end.fate.String(), "took", time.Since(m.received).String())
 	switch {
 	case end.fate == fateReturned:
 		m.session.settle(m.DeliveryTag, settleGiveBack)
 	case end.clear != "":
-		if m.session.ackNow(m.DeliveryTag) {
+		if end.reject != nil || m.session.ackNow(m.DeliveryTag) {
 			q.clearDead(work, m, end.clear)
 		}
+	case end.reject != nil: // settled by now
 	case end.fate != fateUnrecorded: // acknowledged before, by recordSuccess
 		m.session.settle(m.DeliveryTag, settleAck)
 	}
@@ -122,7 +83,11 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 		if t.free > 0 {
 			rest = min(rest, longestRest) // the record says when it is due
 		}
-		if q.rest(hold, rest) != nil {
+		parked, err := q.rest(hold, m, rest, t.free)
+		switch {
+		case parked:
+			return ending{fate: fateParked}
+		case err != nil:
 			return ending{fate: fateReturned}
 		}
 	}
@@ -209,13 +174,13 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 }
 
 // waitFor is how long a copy waits for a message that somebody else has: until the record's own time when the record
-// waits itself, so that no copy jumps the ladder; a growing pause while somebody is at work, for as long as the claim
-// lasts after RETRY_HOLD of asking.
+// waits itself, so that no copy jumps the ladder; a growing pause while somebody is at work, and for as long as the
+// claim lasts after RETRY_HOLD of asking, when nobody stands behind it.
 func (q *queue) waitFor(m *message, claim dedup.Claim, polls *backoff) time.Duration {
 	kind, pause := duplicateBusy, claim.Wait
 	if claim.Verdict == dedup.Waiting {
 		kind = duplicateWaiting
-	} else if !m.busyTooLong(q.cfg.Retry.Hold) {
+	} else if q.lanes != nil || !m.busyTooLong(q.cfg.Retry.Hold) { // a line stands still meanwhile
 		pause = polls.pause()
 	}
 	if !m.met {
@@ -236,191 +201,4 @@ func (s *heldSlot) free() {
 		s.freed = true
 		s.queue.giveSlot()
 	}
-}
-
-// claim claims the message and decides what follows. It asks until the store answers, always with the same token, so
-// that a claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is
-// claimed again. The error is errUnclaimed when the store is down and the queue goes on without it,
-// dedup.ErrForeignRecord when the key is spoilt, else it means that hold ended first; what was claimed by then is
-// given back.
-func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move, error) {
-	req := dedup.ClaimRequest{
-		Key: m.key, Token: dedup.NewToken(), Fingerprint: m.fingerprint, DeadID: m.deadID(),
-		Compare:   q.cfg.Dedup.OnConflict == dedup.ConflictDeadletter,
-		Lease:     q.cfg.Dedup.Lease,
-		Deadline:  q.cfg.Forward.Timeout + claimSlack,
-		Retention: q.cfg.Dedup.Retention,
-	}
-	if q.needsNoStore() && !q.storeGate.isOpen() {
-		return dedup.Claim{}, move{}, errUnclaimed
-	}
-	var held *dedup.Lease // of an earlier turn of this loop
-	for tries := 1; ; tries++ {
-		claim, err := q.store.Claim(work, req)
-		if claim.Lease != nil {
-			held = claim.Lease
-		}
-		if errors.Is(err, dedup.ErrForeignRecord) {
-			drop(held)
-			return claim, move{}, err
-		}
-		if err != nil && work.Err() == nil {
-			q.storeGate.close(err)
-			if q.needsNoStore() && hold.Err() == nil {
-				drop(held)
-				return claim, move{}, errUnclaimed
-			}
-			_ = q.storeGate.wait(hold)
-		}
-		if hold.Err() != nil {
-			q.abandon(work, m, req, held, err)
-			return claim, move{}, context.Cause(hold)
-		}
-		if err != nil {
-			continue
-		}
-		if claim.Lease == nil {
-			drop(held) // the record is somebody else's by now
-		}
-		mv := decideClaim(claim, q.rules)
-		if mv.step != stepPost || q.fresh(claim.Lease) {
-			return claim, mv, nil
-		}
-		if tries%10 == 0 {
-			q.log.Warn("the store answers too slowly for DEDUP_LEASE: nothing is POSTed under a claim that is almost over; set a longer DEDUP_LEASE", "id", m.logID(), "claims", tries)
-		}
-	}
-}
-
-// drop lets a lease run out that is not used; nil is none.
-func drop(l *dedup.Lease) {
-	if l != nil {
-		l.Drop()
-	}
-}
-
-// fresh tells whether a POST may begin under the lease: enough of it is left to renew it in time, and the request,
-// given its full timeout, ends before the deadline that the record states.
-func (q *queue) fresh(l *dedup.Lease) bool {
-	return l.Left() >= q.cfg.Dedup.Lease/3 && l.DeadlineLeft() >= q.cfg.Forward.Timeout
-}
-
-// permit is asked right before the first byte of a request leaves: a process that was stopped since the claim may
-// wake up just there.
-func (q *queue) permit(l *dedup.Lease) error {
-	if l.Left() < q.cfg.Dedup.Lease/10 {
-		return errLeaseLost
-	}
-	return nil
-}
-
-// post sends the request. It is cut off when the lease is lost or work ends.
-func (q *queue) post(work context.Context, m *message, claim dedup.Claim) forward.Result {
-	ctx, cancel := context.WithCancelCause(work)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-claim.Lease.Lost():
-			cancel(errLeaseLost)
-		case <-ctx.Done():
-		}
-	}()
-	// An attempt without a claim, while the store was down, is known here alone.
-	unknown := claim.Record.EverUnknown || m.unclaimed.Unknown > 0
-	r := q.request(m, claim.Record.Attempts, unknown, q.cfg.Forward.Timeout)
-	r.Permit = func() error { return q.permit(claim.Lease) }
-	res := q.send(ctx, r)
-	cancel(nil)
-	<-watched
-	return res
-}
-
-// send makes one request and measures it.
-func (q *queue) send(ctx context.Context, r *forward.Request) forward.Result {
-	q.inFlight.Add(1)
-	q.metrics.inFlight.Inc()
-	began := time.Now()
-	res := q.service.Post(ctx, r)
-	q.metrics.requests[res.Outcome].Observe(time.Since(began).Seconds())
-	q.inFlight.Add(-1)
-	q.metrics.inFlight.Dec()
-	if res.Outcome == forward.Unreachable && ctx.Err() == nil && !errors.Is(res.Err, errLeaseLost) {
-		q.serviceGate.close(res.Err)
-	}
-	return res
-}
-
-// conclude writes the outcome of a POST down and says what becomes of the delivery.
-func (q *queue) conclude(work, hold context.Context, m *message, claim dedup.Claim, res forward.Result) turn {
-	q.noteDropped(m, res)
-	defer claim.Lease.Drop() // whatever became of it, this turn ends here
-	mv := decideOutcome(res, claim.Record, claim.Now.Sub(claim.Record.FirstClaimed), q.rules)
-	q.logOutcome(m, claim, res, mv)
-	switch mv.step {
-	case stepSucceed:
-		return over(q.recordSuccess(work, m, claim, res))
-	case stepRelease:
-		q.release(work, claim.Lease)
-		return again(0)
-	case stepBury:
-		return q.bury(work, hold, m, claim, mv.reason, &res)
-	}
-	return q.retry(work, m, claim, mv)
-}
-
-// retry writes that the message waits, and waits.
-func (q *queue) retry(work context.Context, m *message, claim dedup.Claim, mv move) turn {
-	pause, nominal := mv.jittered(), mv.pause
-	result, err := q.record(work, func(ctx context.Context) (dedup.Settlement, error) {
-		return q.store.Wait(ctx, claim.Lease, pause, mv.class)
-	})
-	if t, stop := q.notApplied(result, err); stop {
-		return t
-	}
-	if mv.class == dedup.WaitUnknown {
-		// The service may be at work until then. The store's deadline is later than ours by the time the claim took
-		// to get there.
-		deadline := claim.Lease.DeadlineLeft() + clockSlack
-		pause, nominal = max(pause, deadline), max(nominal, deadline)
-	}
-	return later(pause, nominal)
-}
-
-// notApplied says what follows when a result could not be written: the message is done after all, or the record is
-// somebody else's by now and the delivery is claimed anew as a copy, or the store did not answer before the end, and
-// the lease will run out.
-func (q *queue) notApplied(result dedup.Settlement, err error) (turn, bool) {
-	switch {
-	case errors.Is(err, dedup.ErrForeignRecord):
-		return later(foreignPause, foreignPause), true
-	case err != nil:
-		return over(ending{fate: fateReturned}), true
-	case result == dedup.FoundDone:
-		q.metrics.duplicates[duplicateDone].Inc()
-		return over(ending{fate: fateDuplicate}), true
-	case result != dedup.Applied:
-		return again(0), true
-	}
-	return turn{}, false
-}
-
-func (q *queue) noteDropped(m *message, res forward.Result) {
-	if res.DroppedHeaders > 0 {
-		q.log.Warn("headers of the message did not fit into the request and were left out, the largest first", "id", m.logID(), "left_out", res.DroppedHeaders)
-	}
-}
-
-// logOutcome writes what a person should see: an outcome that is unknown, a failed attempt at debug.
-func (q *queue) logOutcome(m *message, claim dedup.Claim, res forward.Result, mv move) {
-	level := slog.LevelDebug
-	message := "posted"
-	if res.Outcome == forward.Unknown {
-		level, message = slog.LevelWarn, "the outcome of a request is unknown: the service may have done the work"
-	}
-	if !q.log.Enabled(context.Background(), level) {
-		return
-	}
-	q.log.Log(context.Background(), level, message, "id", m.logID(), "outcome", res.Outcome.String(), "status", res.Status,
-		"attempt", claim.Record.Attempts, "next", mv.step.String(), "error", errText(res.Err))
 }

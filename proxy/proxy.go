@@ -57,7 +57,7 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 	}
 	p := &Proxy{
 		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,
-		reload: reload, publisher: newPublisher(&broker{config: reload}),
+		reload: reload, publisher: newPublisher(newBroker(cfg)),
 		listening: make(chan string, 1),
 	}
 	p.publisher.alarm = p.publishingAlarm
@@ -101,18 +101,23 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 	}
 	log := p.log.With("queue", cfg.Name)
 	q := &queue{
-		cfg: cfg, log: log, broker: &broker{config: p.reload}, publisher: p.publisher, store: p.store, service: service,
+		cfg: cfg, log: log, broker: newBroker(p.cfg), publisher: p.publisher, store: p.store, service: service,
 		rules:       rules{retry: cfg.Retry, onUnknown: cfg.Forward.OnUnknown, unknownMax: cfg.Forward.UnknownMax},
 		metrics:     m.queue(cfg.Name),
 		serviceGate: newGate(newPart("service", log, m.serviceUp.WithLabelValues(cfg.Name)), service.Probe),
 		storeGate:   p.storeGate,
 		sessionPart: newPart("consumer", log, m.sessionUp.WithLabelValues(cfg.Name)),
 		letters:     newQuietPart("dead letters", log, m.lettersUp.WithLabelValues(cfg.Name)),
+		parking:     newParking(newQuietPart("wait queues", log, m.parkingUp.WithLabelValues(cfg.Name))),
 		storeDown:   p.cfg.Dedup.OnStoreDown,
 		waitSteps:   waitSteps(cfg.Retry.Backoff, cfg.Retry.Hold),
 		late:        make(chan struct{}, lateSuccesses),
 		copies:      newCopies(),
+		room:        newRoom(cfg.Prefetch),
 		slots:       make(chan struct{}, cfg.Forward.Concurrency),
+	}
+	if cfg.Ordering.kept() {
+		q.lanes = newLanes()
 	}
 	m.paused(cfg.Name, "service", func() bool { return !q.serviceGate.isOpen() })
 	m.paused(cfg.Name, "store", func() bool { return !q.needsNoStore() && !q.storeGate.isOpen() })

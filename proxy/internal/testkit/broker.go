@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +25,7 @@ type BrokerOptions struct {
 	Root    string                           // a folder made by .ci/servers; empty: what RABBITONCE_TEST_BROKER_ROOT says, or this machine's RabbitMQ
 	Config  []string                         // more lines for rabbitmq.conf
 	Plugins []string                         // enabled plugins, such as rabbitmq_management
+	TLS     bool                             // listens for TLS too; Config names the certificates (ssl_options)
 	Logf    func(format string, args ...any) // progress; nil is silent
 
 	cookie string // what the nodes of a cluster know each other by; empty: the node makes one up
@@ -34,6 +36,7 @@ type BrokerOptions struct {
 type Broker struct {
 	URL     string // amqp://guest:guest@127.0.0.1:PORT/
 	Addr    string // 127.0.0.1:PORT, for a FaultProxy
+	TLSAddr string // 127.0.0.1:PORT for TLS, with BrokerOptions.TLS
 	LogPath string // what the node writes, over all its starts
 
 	dir      string
@@ -100,6 +103,14 @@ func (b *Broker) prepare(mapper port, options BrokerOptions) error {
 		return err
 	}
 	b.LogPath = filepath.Join(b.dir, "broker.log")
+	if options.TLS {
+		secured, err := reservePort()
+		if err != nil {
+			return err
+		}
+		b.ports, b.TLSAddr = append(b.ports, secured), secured.address()
+		options.Config = append(slices.Clone(options.Config), "listeners.ssl.1 = "+b.TLSAddr)
+	}
 	if err := writeBrokerFiles(b.dir, b.ports[0].number, options); err != nil {
 		return err
 	}
