@@ -92,7 +92,7 @@ func TestIDFromHash(t *testing.T) {
 func TestSettingsOfOneQueue(t *testing.T) {
 	t.Parallel()
 	b, second, special := idleBench(t), nameOf(t)+".b", startService(t)
-	must(t, shared.client.DeclareQuorum(second, nil))
+	must(t, shared.client.DeclareSource(second, nil))
 	own := "QUEUE_" + strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToUpper(second)) + "_"
 	r := launch(t, b.env().with(env{
 		"QUEUES": " " + b.queue + " , " + second + ",", "FORWARD_CONCURRENCY": "2",
@@ -178,12 +178,12 @@ func TestWhereValuesComeFrom(t *testing.T) {
 func TestConsumerNames(t *testing.T) {
 	t.Parallel()
 	first, second := idleBench(t), &bench{t: t, queue: nameOf(t) + "-2", service: startService(t)}
-	must(t, shared.client.DeclareQuorum(second.queue, nil))
+	must(t, shared.client.DeclareSource(second.queue, nil))
 	prefix := env{"DEDUP_PREFIX": nameOf(t)}
 	elsewhere, err := testkit.Dial(brokerURL("guest", "guest", shared.broker.Addr, slashVhost))
 	must(t, err)
 	defer elsewhere.Close()
-	must(t, elsewhere.DeclareQuorum(first.queue, nil))
+	must(t, elsewhere.DeclareSource(first.queue, nil))
 	first.replica = launch(t, first.env().with(prefix))
 	second.replica = launch(t, second.env().with(prefix))
 	third := launch(t, first.env().with(prefix).with(env{"RABBITMQ_URL": brokerURL(sidecarUser, sidecarPassword, shared.broker.Addr, slashVhost)}))
@@ -211,7 +211,7 @@ func TestConsumerNames(t *testing.T) {
 func TestSharedConsumerName(t *testing.T) {
 	t.Parallel()
 	first, second := idleBench(t), &bench{t: t, queue: nameOf(t) + "-2", service: startService(t)}
-	must(t, shared.client.DeclareQuorum(second.queue, nil))
+	must(t, shared.client.DeclareSource(second.queue, nil))
 	same := env{"DEDUP_PREFIX": nameOf(t), "DEDUP_CONSUMER": "bill:ing%"}
 	first.replica, second.replica = launch(t, first.env().with(same)), launch(t, second.env().with(same))
 	first.waitState("consuming")

@@ -38,6 +38,9 @@ func run(m *testing.M) (code int) {
 	defer cancel()
 	err := startShared(ctx)
 	if err == nil {
+		err = printServers()
+	}
+	if err == nil {
 		code = m.Run()
 	}
 	if err := errors.Join(err, closeShared(), goleak.Find()); err != nil {
@@ -56,6 +59,15 @@ func startShared(ctx context.Context) error {
 	shared.redis, redisErr = testkit.StartRedis(ctx, testkit.RedisOptions{})
 	builder.Wait()
 	return errors.Join(binaryErr, brokerErr, redisErr)
+}
+
+// printServers says what the tests run with: make matrix reads it.
+func printServers() error {
+	text, err := testkit.Describe(shared.broker, shared.redis)
+	if err == nil {
+		fmt.Println("servers: " + text)
+	}
+	return err
 }
 
 func closeShared() error {
