@@ -37,8 +37,9 @@ type (
 // Reply codes and words of the protocol that callers tell apart
 // (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
 const (
-	notFound      = amqp.NotFound
-	accessRefused = amqp.AccessRefused
+	notFound       = amqp.NotFound
+	accessRefused  = amqp.AccessRefused
+	resourceLocked = amqp.ResourceLocked
 )
 
 // syntaxErrorReason is what the library says of a frame that it cannot decode.

@@ -39,6 +39,7 @@ func run(m *testing.M) (code int) {
 	err := startShared(ctx)
 	if err == nil {
 		code = m.Run()
+		err = lastLook()
 	}
 	if err := errors.Join(err, closeShared(), goleak.Find()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,6 +57,21 @@ func startShared(ctx context.Context) error {
 	shared.redis, redisErr = testkit.StartRedis(ctx, testkit.RedisOptions{})
 	builder.Wait()
 	return errors.Join(binaryErr, brokerErr, redisErr)
+}
+
+// lastLook is at what the tests left on the shared servers.
+func lastLook() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	mistakes, err := protocolMistakes(shared.broker.LogPath)
+	for _, m := range mistakes {
+		err = errors.Join(err, fmt.Errorf("the broker's log: %s", m))
+	}
+	immortal, redisErr := immortalRecords(ctx, shared.redis.URL)
+	for _, key := range immortal {
+		err = errors.Join(err, fmt.Errorf("a record that never expires: %s", key))
+	}
+	return errors.Join(err, redisErr)
 }
 
 func closeShared() error {
