@@ -37,9 +37,8 @@ type (
 // Reply codes and words of the protocol that callers tell apart
 // (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
 const (
-	notFound       = amqp.NotFound
-	accessRefused  = amqp.AccessRefused
-	resourceLocked = amqp.ResourceLocked
+	notFound      = amqp.NotFound
+	accessRefused = amqp.AccessRefused
 )
 
 // syntaxErrorReason is what the library says of a frame that it cannot decode.

@@ -17,10 +17,6 @@ func channelEnd(err *closing) error {
 		return errors.New("connection closed")
 	case !err.Server && strings.Contains(err.Reason, syntaxErrorReason()):
 		return errUndecodable
-	case !err.Server && strings.Contains(err.Reason, "i/o timeout"):
-		return errors.New("connection to the broker lost: nothing was heard from it for longer than the heartbeat allows")
-	case !err.Server: // the library's words for what the system said
-		return fmt.Errorf("connection to the broker lost: %s", err.Reason)
 	}
 	return brokerError(err)
 }
@@ -39,10 +35,6 @@ func brokerError(err error) error {
 		remedy = "; check RABBITMQ_URL, RABBITMQ_USERNAME and RABBITMQ_PASSWORD"
 	case e.Code == accessRefused && strings.Contains(e.Reason, "access to"):
 		remedy = "; grant the user the permission named here"
-	case e.Code == accessRefused && strings.Contains(e.Reason, "exclusive use"):
-		remedy = "; another consumer has the queue for itself: waiting until it leaves"
-	case e.Code == resourceLocked:
-		remedy = "; another connection has the queue for itself: waiting until it leaves"
 	}
 	return fmt.Errorf("broker said: %w%s", e, remedy)
 }
