@@ -84,7 +84,7 @@ func newRedisWith(cfg Config, options *redisSettings) *redisBackend {
 type redisSettings struct {
 	redis.UniversalOptions
 	network string
-	files   *tlsFiles // nil: no TLS
+	files   *TLSFiles // nil: no TLS
 }
 
 // checkRedisOptions says whether the library understands the URL. Its errors
@@ -105,7 +105,7 @@ func redisOptions(cfg Config) (*redisSettings, error) {
 	case parsed.TLSConfig == nil:
 		s.files = nil
 	default:
-		s.files.unverified = parsed.TLSConfig.InsecureSkipVerify
+		s.files.Unverified = parsed.TLSConfig.InsecureSkipVerify
 	}
 	usual := redisPort
 	if cfg.RedisSentinelMaster != "" {

@@ -16,13 +16,8 @@ import (
 // Config is what one process needs. Load fills it; every field's comment is the meaning, docs/configuration.md
 // the same at length, and a test holds the two in step.
 type Config struct {
-	// RabbitMQURL is amqp(s)://user:password@host:port/vhost; several hosts, comma-separated, are tried in turn.
-	// Required.
-	RabbitMQURL dedup.Secret `env:"RABBITMQ_URL"`
-	// RabbitMQUsername is taken verbatim and wins over the URL's. Default: from the URL.
-	RabbitMQUsername string `env:"RABBITMQ_USERNAME"`
-	// RabbitMQPassword is taken verbatim and wins over the URL's. Default: from the URL.
-	RabbitMQPassword dedup.Secret `env:"RABBITMQ_PASSWORD"`
+	BrokerConfig
+
 	// QueueNames are the queues to consume, comma-separated. Required.
 	QueueNames Names `env:"QUEUES"`
 	// HealthAddr is where /livez, /startupz, /readyz, /status and /metrics are served; read-only, no payloads.
@@ -42,7 +37,8 @@ type Config struct {
 	// Warnings are what Load noticed and a person should read, for the log.
 	Warnings []string
 
-	reload func() (*Config, error)
+	reload       func() (*Config, error)
+	reloadBroker func() (BrokerConfig, error)
 }
 
 // QueueConfig is one queue's settings. Each may be given for one queue alone as QUEUE_<NAME>_<SETTING>.
@@ -81,6 +77,7 @@ func Load(environ []string, version string) (*Config, error) {
 	}
 	cfg.Version = version
 	cfg.reload = func() (*Config, error) { return Load(environ, version) }
+	cfg.reloadBroker = func() (BrokerConfig, error) { return loadBroker(environ) }
 	return cfg, nil
 }
 
@@ -95,15 +92,9 @@ func load(environ []string) (*Config, []string) {
 	env := newEnvironment(environ)
 	cfg := &Config{}
 	env.decode(cfg)
-	vhost := "/"
-	switch endpoints, err := parseBrokerURL(cfg.RabbitMQURL.Reveal()); {
-	case cfg.RabbitMQURL.Reveal() == "":
-		env.problem("RABBITMQ_URL", "is required, like amqp://user:password@rabbitmq:5672/vhost")
-	case err != nil:
-		env.problem("RABBITMQ_URL", "%v", err)
-	default:
-		vhost = endpoints[0].Vhost
-	}
+	env.add(cfg.BrokerConfig.Validate())
+	cfg.Warnings = append(cfg.Warnings, cfg.BrokerConfig.warnings()...)
+	vhost := cfg.vhost()
 	if len(cfg.QueueNames) == 0 {
 		env.problem("QUEUES", "is required: the queues to consume, comma-separated")
 		loadQueue(env, cfg, "queue", "", vhost) // what is wrong for any queue is said now

@@ -75,6 +75,7 @@ func TestPagesListClosedSets(t *testing.T) {
 		{"docs/dead-letters.md", "## Headers", letterHeaders()},
 		{"docs/operations.md", "### How deliveries end", texts(fates())},
 		{"docs/operations.md", "### How copies meet their message", texts(duplicates())},
+		{"docs/operations.md", "### Why a queue is not consumed", texts(sessionEnds())},
 	} {
 		t.Run(c.heading, func(t *testing.T) {
 			got := slices.Sorted(maps.Keys(quotedRows(t, c.page, c.heading)))

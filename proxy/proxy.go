@@ -57,7 +57,7 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 	}
 	p := &Proxy{
 		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,
-		reload: reload, publisher: newPublisher(&broker{config: reload}),
+		reload: reload, publisher: newPublisher(newBroker(cfg)),
 		listening: make(chan string, 1),
 	}
 	p.publisher.alarm = p.publishingAlarm
@@ -101,7 +101,7 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 	}
 	log := p.log.With("queue", cfg.Name)
 	q := &queue{
-		cfg: cfg, log: log, broker: &broker{config: p.reload}, publisher: p.publisher, store: p.store, service: service,
+		cfg: cfg, log: log, broker: newBroker(p.cfg), publisher: p.publisher, store: p.store, service: service,
 		rules:       rules{retry: cfg.Retry, onUnknown: cfg.Forward.OnUnknown, unknownMax: cfg.Forward.UnknownMax},
 		metrics:     m.queue(cfg.Name),
 		serviceGate: newGate(newPart("service", log, m.serviceUp.WithLabelValues(cfg.Name)), service.Probe),

@@ -58,7 +58,7 @@ func (p *publisher) publish(ctx context.Context, to destination, m letter) error
 		err = p.tryPublish(ctx, to, m)
 	}
 	if err != nil {
-		return fmt.Errorf("publish to queue %s: %w", to.queue, err)
+		return p.broker.grants.advise(fmt.Errorf("publish to queue %s: %w", to.queue, err))
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (p *publisher) connect(ctx context.Context) error {
 		return nil
 	}
 	p.close()
-	conn, err := p.broker.dial(ctx, "publisher")
+	conn, err := p.broker.dial(ctx, forPublishing)
 	if err != nil {
 		return err
 	}

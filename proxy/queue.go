@@ -14,7 +14,7 @@ import (
 
 var (
 	errDraining = errors.New("shutting down")
-	errPaused   = errors.New("paused: the service does not answer")
+	errPaused   = trouble(endPaused, errors.New("paused: the service does not answer"))
 )
 
 // queue moves the deliveries of one queue. run is its supervisor; everything else is called by run and by the
@@ -45,6 +45,9 @@ type queue struct {
 	inFlight atomic.Int64 // POSTs under way
 }
 
+// streamPause is how long a queue that was found to be a stream is left alone.
+const streamPause = 30 * time.Second
+
 // run opens one session after another until hold ends, and returns when every handler has returned. work ends the
 // POSTs that are under way.
 func (q *queue) run(work, hold context.Context) {
@@ -72,11 +75,14 @@ func (q *queue) run(work, hold context.Context) {
 		if hold.Err() != nil {
 			return
 		}
+		q.metrics.sessionEnds[whyEnded(err)].Inc()
 		q.sessionPart.down(err)
 		pause := time.Duration(0)
 		switch {
 		case errors.Is(err, errPaused):
 			pauses.reset()
+		case errors.Is(err, errStream):
+			pause = streamPause // a person has to replace the queue
 		case errors.Is(err, errUndecodable) && prefetch == 1:
 			pause = poison.pause() // it is at the head: every try counts as a return of it
 		case errors.Is(err, errUndecodable):

@@ -14,9 +14,7 @@ var ourPrefixes = []string{
 // notYet are variables of the contract that this version does not know, with the value that means "off". Set to
 // anything else they are refused: a setting that somebody relies on must not be ignored in silence.
 var notYet = map[string]string{
-	"RABBITMQ_TLS_CA_FILE": "", "RABBITMQ_TLS_CERT_FILE": "", "RABBITMQ_TLS_KEY_FILE": "", "RABBITMQ_TLS_SERVER_NAME": "",
-	"RABBITMQ_DECLARE": "false",
-	"FORWARD_RATE":     "", "FORWARD_HEADERS": "", "FORWARD_TLS_CA_FILE": "", "FORWARD_IDEMPOTENCY_KEY": "plain", "FORWARD_BODY": "raw",
+	"FORWARD_RATE": "", "FORWARD_HEADERS": "", "FORWARD_TLS_CA_FILE": "", "FORWARD_IDEMPOTENCY_KEY": "plain", "FORWARD_BODY": "raw",
 	"FORWARD_CONTENT_TYPE": "auto", "FORWARD_STATUS_DONE": "", "FORWARD_STATUS_DEFER": "", "FORWARD_STATUS_FAIL": "",
 	"FORWARD_STATUS_REJECT": "", "FORWARD_STATUS_UNKNOWN": "", "FORWARD_LOOKUP_URL": "", "FORWARD_BRAKE_AFTER": "0",
 	"DEADLETTER_MODE": "queue", "ORDERING": "none", "READY_REQUIRES": "none", "HEALTH_DRAIN": "false",
