@@ -23,7 +23,7 @@ func diskAlarm(t *testing.T, broker *testkit.Broker) {
 		}
 		return testkit.Action{Wait: accept}
 	})
-	r := s.start(env{"FORWARD_CONCURRENCY": "40", "PREFETCH": "40", "SHUTDOWN_GRACE": "6s"})
+	r := s.start(env{"FORWARD_CONCURRENCY": "40", "PREFETCH": "40", "FORWARD_TIMEOUT": patience.String(), "SHUTDOWN_GRACE": "6s"})
 	s.publish("early")
 	s.letter("early", "rejected") // the publishing connection is there, and has published
 	s.publish(append(slices.Clone(stuck), orders...)...)

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"rabbitonce/proxy/internal/testkit"
 )
@@ -10,7 +12,7 @@ import (
 func TestSessionFaults(t *testing.T) {
 	t.Parallel()
 	broker, err := testkit.StartBroker(t.Context(), testkit.BrokerOptions{
-		Config: []string{"heartbeat = 2", "load_definitions = " + writeDefinitions(t)},
+		Config: []string{fmt.Sprintf("heartbeat = %d", shortHeartbeat/time.Second), "load_definitions = " + writeDefinitions(t)},
 	})
 	if err != nil {
 		t.Fatal(err)

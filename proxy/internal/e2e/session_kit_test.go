@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,10 +18,10 @@ import (
 const (
 	// promptly is how soon a loss is noticed of which a packet tells. A quiet machine needs some milliseconds.
 	promptly = 3 * time.Second
-	// usualHeartbeat is the interval that the program asks for, and the shared broker agrees to.
-	usualHeartbeat = 10 * time.Second
-	// shortHeartbeat is the most that the broker of TestSessionFaults agrees to.
-	shortHeartbeat = 2 * time.Second
+	// heartbeat is the interval that the program asks for, and how long a broker may be silent.
+	heartbeat = 10 * time.Second
+	// shortHeartbeat is the most that the broker of TestSessionFaults agrees to. It decides after two to three of them that a client is gone.
+	shortHeartbeat = 4 * time.Second
 	// longestPause is the longest between two tries to open a session, jitter included.
 	longestPause = 6 * time.Second
 )
@@ -40,7 +41,7 @@ func (r *replica) lostFrom(queue string, since time.Time, limit time.Duration, w
 	if took := loggedAt(line).Sub(since); took > limit {
 		r.stand.t.Errorf("the end of the consumer was noticed after %v, want %v at most: %s", took, limit, line.Text)
 	}
-	problem, _ := line.Fields["error"].(string)
+	problem := fmt.Sprintf("%v; why: %v", line.Fields["error"], line.Fields["why"])
 	if !holdsAll(problem, words) {
 		r.stand.t.Errorf("the consumer ended with %q, want in it %q", problem, words)
 	}

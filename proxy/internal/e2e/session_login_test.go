@@ -36,7 +36,7 @@ func loginCorrected(t *testing.T, broker *testkit.Broker) {
 	s.ctl("change_password", rotatedUser, rotated)
 	since := time.Now()
 	s.ctl("close_all_user_connections", rotatedUser, "password rotated")
-	r.lost(since, time.Minute, "CONNECTION_FORCED", "password rotated") // the tool takes its time
+	r.lost(since, time.Minute, "CONNECTION_FORCED", "password rotated", "why: connection-closed") // the tool takes its time
 	r.without("ACCESS_REFUSED", "Login was refused")
 	writeFile(t, file, rotated)
 	r.waitConsuming()

@@ -24,7 +24,7 @@ func TestQueueDeletedWhileAPOSTRuns(t *testing.T) {
 	s.begun("a", 1)
 	since := time.Now()
 	s.must(s.client.Delete(s.queue))
-	r.lost(since, promptly, "cancelled the consumer", "deleted")
+	r.lost(since, promptly, "cancelled the consumer", "deleted", "why: cancelled")
 	r.without("NOT_FOUND", "no queue '"+s.queue+"'", "waiting until the queue exists")
 	close(answer)
 	s.answered("a")
@@ -73,7 +73,7 @@ func TestQueueHeldByAnother(t *testing.T) {
 		s.must(s.client.Delete(s.queue))
 		s.must(s.client.DeclareClassic(s.queue, nil)) // RabbitMQ 3.10 keeps nobody from a quorum queue
 		other := s.hold(0, true)
-		s.leavesQueue(func() { s.must(other.Release()) }, "ACCESS_REFUSED", "exclusive use", "until it leaves")
+		s.leavesQueue(func() { s.must(other.Release()) }, "ACCESS_REFUSED", "exclusive use", "has the queue for itself")
 	})
 	t.Run("exclusive queue", func(t *testing.T) {
 		t.Parallel()
@@ -89,7 +89,7 @@ func TestQueueHeldByAnother(t *testing.T) {
 				return !exists, err
 			})
 			s.declare(s.queue)
-		}, "RESOURCE_LOCKED", "exclusive", "until it leaves")
+		}, "RESOURCE_LOCKED", "exclusive", "has the queue for itself")
 	})
 }
 

@@ -80,7 +80,7 @@ func TestAcksAfterTheBrokerClosedTheChannel(t *testing.T) {
 		s.must(ack.Wait(s.ctx))
 		since := time.Now()
 		ack.Insert(refusedDeclare(ack.Held()))
-		r.lost(since, promptly, "PRECONDITION_FAILED", "inequivalent arg")
+		r.lost(since, promptly, "PRECONDITION_FAILED", "inequivalent arg", "why: channel-closed")
 		s.answered(orders...)
 		s.emptied()
 	}

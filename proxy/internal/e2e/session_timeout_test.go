@@ -24,7 +24,7 @@ func acknowledgementTimeout(t *testing.T, broker *testkit.Broker) {
 	since := time.Now()
 	s.publish("slow", "b", "c", "d", "e")
 	s.begun("slow", 1)
-	r.lost(since, 4*time.Second+promptly, "PRECONDITION_FAILED", "timed out")
+	r.lost(since, 4*time.Second+promptly, "PRECONDITION_FAILED", "timed out", "why: ack-timeout")
 	s.ctl("eval", "application:set_env(rabbit, consumer_timeout, 1800000), application:set_env(rabbit, channel_tick_interval, 60000).")
 	close(release)
 	s.answered("slow", "b", "c", "d", "e")
