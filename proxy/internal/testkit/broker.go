@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +24,7 @@ const brokerStart = 90 * time.Second
 type BrokerOptions struct {
 	Config  []string                         // more lines for rabbitmq.conf
 	Plugins []string                         // enabled plugins, such as rabbitmq_management
+	TLS     bool                             // listens for TLS too; Config names the certificates (ssl_options)
 	Logf    func(format string, args ...any) // progress; nil is silent
 }
 
@@ -31,6 +33,7 @@ type BrokerOptions struct {
 type Broker struct {
 	URL     string // amqp://guest:guest@127.0.0.1:PORT/
 	Addr    string // 127.0.0.1:PORT, for a FaultProxy
+	TLSAddr string // 127.0.0.1:PORT for TLS, with BrokerOptions.TLS
 	LogPath string // what the node writes, over all its starts
 
 	dir      string
@@ -83,6 +86,14 @@ func (b *Broker) prepare(ctx context.Context, options BrokerOptions) error {
 		return err
 	}
 	b.LogPath = filepath.Join(b.dir, "broker.log")
+	if options.TLS {
+		secured, err := reservePort()
+		if err != nil {
+			return err
+		}
+		b.ports, b.TLSAddr = append(b.ports, secured), secured.address()
+		options.Config = append(slices.Clone(options.Config), "listeners.ssl.1 = "+b.TLSAddr)
+	}
 	if err := writeBrokerFiles(b.dir, amqpPort.number, options); err != nil {
 		return err
 	}
