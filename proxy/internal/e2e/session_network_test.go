@@ -64,6 +64,7 @@ func (f networkFault) happens(t *testing.T, broker *testkit.Broker) {
 	f.spoil(l.amqp)
 	close(during) // answered, and perhaps acked, while nobody knows
 	r.lost(since, f.limit, "connection lost", "why: network")
+	r.waitMetric(`rabbitonce_session_ends_total{queue="{queue}",why="network"}`, 1)
 	l.amqp.Unstall()
 	r.waitConsuming()
 	close(after)

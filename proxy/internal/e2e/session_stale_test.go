@@ -29,7 +29,8 @@ func TestAckOfAnEndedSession(t *testing.T) {
 	since := time.Now()
 	l.amqp.Refuse()
 	l.amqp.Reset()
-	r.lost(since, promptly)
+	r.lost(since, promptly, "connection lost", "why: network")
+	r.without("connection refused")
 	other := s.hold(1, false)
 	if id := other.Deliveries[0].MessageId; id != "m0" {
 		t.Fatalf("the other consumer has %s, want m0", id)
