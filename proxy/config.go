@@ -47,8 +47,14 @@ type QueueConfig struct {
 	// Prefetch is how many deliveries the broker may have outstanding here. 0 = 4 x FORWARD_CONCURRENCY; it is lowered
 	// until Prefetch / Concurrency x Timeout fits into 15 minutes, half of the broker's usual acknowledgement timeout.
 	Prefetch int `env:"PREFETCH, default=0"`
+	// DeadLetterMode is queue: dead letters are published to DeadLetterQueue; or reject: they go to the source queue's
+	// own dead-letter exchange.
+	DeadLetterMode DeadLetterMode `env:"DEADLETTER_MODE, default=queue"`
 	// DeadLetterQueue is where dead letters go; {queue} is the source queue's name.
 	DeadLetterQueue string `env:"DEADLETTER_QUEUE, default={queue}.dead"`
+	// Ordering is none; queue: strict order, one message at a time; or key:SOURCE: one at a time for each key, SOURCE
+	// being a place as in DEDUP_ID_FROM.
+	Ordering Ordering `env:"ORDERING, default=none"`
 
 	Retry   RetryConfig
 	Dedup   dedup.QueueConfig
@@ -136,6 +142,10 @@ func loadQueue(env *environment, cfg *Config, name, prefix, vhost string) QueueC
 		q.Dedup.Consumer = defaultConsumer(vhost, name)
 	}
 	q.DeadLetterQueue = strings.ReplaceAll(q.DeadLetterQueue, "{queue}", name)
+	if q.DeadLetterMode == DeadLetterByReject {
+		q.DeadLetterQueue = ""
+		cfg.Warnings = append(cfg.Warnings, q.rejectAdvice())
+	}
 	if len(q.DeadLetterQueue) > maxQueueName {
 		env.problem("DEADLETTER_QUEUE", "%q is longer than the %d bytes that a queue name may have: set a shorter one", q.DeadLetterQueue, maxQueueName)
 	}
@@ -147,6 +157,12 @@ func loadQueue(env *environment, cfg *Config, name, prefix, vhost string) QueueC
 	}
 	if q.DeadLetterQueue == name {
 		env.problem("DEADLETTER_QUEUE", "is the source queue %q itself: a dead letter would be consumed again", name)
+	}
+	if q.Ordering.kept() {
+		cfg.Warnings = append(cfg.Warnings, q.orderingAdvice())
+	}
+	if q.Ordering.strict() {
+		q.Forward.Concurrency = min(q.Forward.Concurrency, 1)
 	}
 	if note := q.fitPrefetch(); note != "" {
 		cfg.Warnings = append(cfg.Warnings, note)

@@ -12,10 +12,12 @@ import (
 type message struct {
 	*delivery
 	session     *session
+	place       *place // in line, under ORDERING
 	id          dedup.ID
 	key         string // of its record; "" when it has no ID and is forwarded without a claim
 	fingerprint dedup.Fingerprint
 	received    time.Time
+	seen        time.Time    // when it first came, wait queues not counted
 	busySince   time.Time    // when it was first found with somebody else; zero when it was not
 	unclaimed   dedup.Record // counts of the attempts made without a claim, which no store keeps
 	met         bool         // it was counted as a copy, or was claimed: it is counted as a copy once at most
@@ -26,9 +28,13 @@ const headerPrefix = "x-rabbitonce-"
 
 // identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
 func (q *queue) identify(s *session, d *delivery) (m *message, ok bool) {
-	unpark(d)
+	now := time.Now()
+	seen, parked := unpark(d)
+	if !parked {
+		seen = now
+	}
 	q.unletter(d)
-	m = &message{delivery: d, session: s, received: time.Now()}
+	m = &message{delivery: d, session: s, received: now, seen: seen}
 	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
 	if ok {
 		q.setID(m, id)

@@ -23,6 +23,7 @@ type metrics struct {
 	sessionUp   *prometheus.GaugeVec
 	serviceUp   *prometheus.GaugeVec
 	lettersUp   *prometheus.GaugeVec
+	parkingUp   *prometheus.GaugeVec
 	storeUp     prometheus.Gauge
 	registerer  prometheus.Registerer
 }
@@ -76,6 +77,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		sessionUp:   gauge("session_up", "1 while the queue is being consumed.", "queue"),
 		serviceUp:   gauge("service_up", "1 while the queue's service answers.", "queue"),
 		lettersUp:   gauge("dead_letter_publishing_up", "0 while a dead letter cannot be published.", "queue"),
+		parkingUp:   gauge("wait_queue_publishing_up", "0 while a message cannot be moved to a wait queue.", "queue"),
 		storeUp:     gauge("store_up", "1 while the store answers.").WithLabelValues(),
 	}
 }

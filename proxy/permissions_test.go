@@ -26,22 +26,22 @@ func TestPermissionsCommand(t *testing.T) {
 	}{
 		"the defaults": {
 			nil, "/", "sidecar",
-			`rabbitmqctl set_permissions -p / sidecar '^(orders\.dead|orders\.wait\.30s|orders\.wait\.2m|orders\.wait\.10m)$' '^amq\.default$' '^(orders|orders\.wait\.30s|orders\.wait\.2m|orders\.wait\.10m)$'`,
+			`rabbitmqctl set_permissions -p / sidecar '^(orders\.dead|orders\.wait\.5s|orders\.wait\.30s|orders\.wait\.2m|orders\.wait\.10m)$' '^amq\.default$' '^(orders|orders\.wait\.5s|orders\.wait\.30s|orders\.wait\.2m|orders\.wait\.10m)$'`,
 		},
 		"everything declared": {
 			[]string{"RABBITMQ_DECLARE=true", "RETRY_BACKOFF=1s"},
 			"shop/eu", "sidecar",
-			`rabbitmqctl set_permissions -p shop/eu sidecar '^(orders|orders\.dead|orders\.wait\.30s)$' '^amq\.default$' '^(orders|orders\.wait\.30s)$'`,
+			`rabbitmqctl set_permissions -p shop/eu sidecar '^(orders|orders\.dead|orders\.wait\.5s|orders\.wait\.30s)$' '^amq\.default$' '^(orders|orders\.wait\.5s|orders\.wait\.30s)$'`,
 		},
 		"several queues, one dead-letter queue": {
 			[]string{"QUEUES=a,b", "DEADLETTER_QUEUE=graveyard", "RETRY_BACKOFF=1s"},
 			"/", "sidecar",
-			`rabbitmqctl set_permissions -p / sidecar '^(graveyard|a\.wait\.30s|b\.wait\.30s)$' '^amq\.default$' '^(a|a\.wait\.30s|b|b\.wait\.30s)$'`,
+			`rabbitmqctl set_permissions -p / sidecar '^(graveyard|a\.wait\.5s|a\.wait\.30s|b\.wait\.5s|b\.wait\.30s)$' '^amq\.default$' '^(a|a\.wait\.5s|a\.wait\.30s|b|b\.wait\.5s|b\.wait\.30s)$'`,
 		},
 		"names that a shell or a pattern would read": {
 			[]string{"QUEUES=o'r+$(x)", "DEADLETTER_QUEUE=d", "RETRY_BACKOFF=1s"},
 			"my vhost", "it's me",
-			`rabbitmqctl set_permissions -p 'my vhost' 'it'\''s me' '^(d|o'\''r\+\$\(x\)\.wait\.30s)$' '^amq\.default$' '^(o'\''r\+\$\(x\)|o'\''r\+\$\(x\)\.wait\.30s)$'`,
+			`rabbitmqctl set_permissions -p 'my vhost' 'it'\''s me' '^(d|o'\''r\+\$\(x\)\.wait\.5s|o'\''r\+\$\(x\)\.wait\.30s)$' '^amq\.default$' '^(o'\''r\+\$\(x\)|o'\''r\+\$\(x\)\.wait\.5s|o'\''r\+\$\(x\)\.wait\.30s)$'`,
 		},
 	} {
 		if got := neededGrants(loaded(t, c.settings...)).command(c.vhost, c.user); got != c.want {

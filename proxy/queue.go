@@ -33,12 +33,15 @@ type queue struct {
 	storeGate   *gate
 	sessionPart *part // the consumer
 	letters     *part // publishing of dead letters
+	parking     *parking
 
 	storeDown dedup.StoreDownPolicy
 	waitSteps []time.Duration
 	late      chan struct{} // one token a success that waits to be recorded without a claim
 
 	copies   *copies
+	room     *room
+	lanes    *lanes        // nil when no order is kept
 	slots    chan struct{} // one token a worker slot taken: POSTs at once
 	handlers sync.WaitGroup
 	waiting  atomic.Int64 // deliveries held without a slot
@@ -99,11 +102,12 @@ func (q *queue) run(work, hold context.Context) {
 // serve runs one session to its end.
 func (q *queue) serve(work, hold context.Context, c *consumer) error {
 	s := newSession(c, q.cfg.Prefetch)
+	s.ordered = q.lanes != nil
 	hold, end := context.WithCancelCause(hold)
 	watched := make(chan struct{})
 	go func() { defer close(watched); q.pauseWhenServiceIsGone(hold, end) }()
 	err := s.run(hold, func(hold context.Context, d *delivery) {
-		q.handlers.Go(func() { q.handle(work, hold, s, d) })
+		q.begin(work, hold, s, d)
 	})
 	if errors.Is(context.Cause(hold), errPaused) {
 		err = errPaused
@@ -172,13 +176,6 @@ func (q *queue) waitForStore(hold context.Context) error {
 }
 
 func (q *queue) giveSlot() { <-q.slots }
-
-// rest waits without a slot: between attempts, or while somebody else has the message.
-func (q *queue) rest(hold context.Context, d time.Duration) error {
-	q.held(1)
-	defer q.held(-1)
-	return sleep(hold, d)
-}
 
 func (q *queue) held(n int64) {
 	q.waiting.Add(n)

@@ -10,7 +10,7 @@ import (
 type settlement struct {
 	tag  uint64
 	verb settleVerb
-	sent chan<- struct{} // closed once the broker has the ack; nil when nobody waits for that
+	sent chan<- struct{} // closed once the broker has the ack or reject; nil when nobody waits for that
 }
 
 type settleVerb uint8
@@ -18,6 +18,7 @@ type settleVerb uint8
 const (
 	settleAck settleVerb = iota
 	settleGiveBack
+	settleReject // to the queue's dead-letter exchange
 )
 
 const (
@@ -39,7 +40,8 @@ type session struct {
 
 	book      *ackBook
 	open      int  // deliveries taken in and not settled
-	cancelled bool // the consumer was cancelled by us
+	cancelled bool // the consumer was cancelled by us; when ordered: nothing is taken in any more
+	ordered   bool // what is not settled goes back all at once, with the channel; see cancelWhenHeld
 	askedType bool // the broker was asked whether the queue is a stream
 }
 
@@ -56,10 +58,15 @@ func (s *session) settle(tag uint64, verb settleVerb) {
 }
 
 // ackNow acknowledges tag without waiting for others and reports whether the ack reached the broker.
-func (s *session) ackNow(tag uint64) bool {
+func (s *session) ackNow(tag uint64) bool { return s.settleNow(tag, settleAck) }
+
+// rejectNow rejects tag and reports whether the reject reached the broker.
+func (s *session) rejectNow(tag uint64) bool { return s.settleNow(tag, settleReject) }
+
+func (s *session) settleNow(tag uint64, verb settleVerb) bool {
 	sent := make(chan struct{})
 	select {
-	case s.settled <- settlement{tag: tag, verb: settleAck, sent: sent}:
+	case s.settled <- settlement{tag: tag, verb: verb, sent: sent}:
 	case <-s.ended:
 		return false
 	}
@@ -90,7 +97,7 @@ func (s *session) run(hold context.Context, start func(hold context.Context, d *
 	patience.Stop()
 	defer patience.Stop()
 	deliveries := s.consumer.deliveries
-	for deliveries != nil || s.open > 0 {
+	for (deliveries != nil && !s.leaving()) || s.open > 0 {
 		select {
 		case d, ok := <-deliveries:
 			switch {
@@ -132,13 +139,26 @@ func (s *session) draining(hold context.Context) <-chan struct{} {
 
 // cancelWhenHeld cancels the consumer once hold has ended: before anything is given back, or the broker would hand it
 // out to us again. It waits for the broker, here, since the library takes one call on a channel at a time.
+//
+// Where order is kept the consumer is not cancelled: on a queue with a single active consumer the broker would at once
+// hand the messages behind ours to the next one (https://www.rabbitmq.com/docs/consumers#single-active-consumer). Nor
+// is anything given back one by one: a quorum queue puts returns in a line of their own, in the order in which they
+// come. When its channel closes, all that is unsettled goes back at once and in order, in quorum queues
+// (https://github.com/rabbitmq/rabbitmq-server/blob/main/deps/rabbit/src/rabbit_fifo.erl, return_all) and in classic
+// ones (https://www.rabbitmq.com/docs/nack#overview).
 func (s *session) cancelWhenHeld(hold context.Context) error {
 	if s.cancelled || hold.Err() == nil {
 		return nil
 	}
 	s.cancelled = true
+	if s.ordered {
+		return nil
+	}
 	return s.consumer.cancel()
 }
+
+// leaving tells that the session only waits for what is in a POST: the channel's end gives back the rest.
+func (s *session) leaving() bool { return s.ordered && s.cancelled }
 
 // provesStream asks the broker, once a session, when a delivery looks like a stream's.
 func (s *session) provesStream(d *delivery) bool {
@@ -151,6 +171,9 @@ func (s *session) provesStream(d *delivery) bool {
 
 // takeIn starts a handler, or gives the delivery back when the session no longer takes any.
 func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) {
+	if s.ordered && inner.Err() != nil {
+		return
+	}
 	s.open++
 	if inner.Err() != nil {
 		s.settled <- settlement{tag: d.DeliveryTag, verb: settleGiveBack}
@@ -188,12 +211,18 @@ func (s *session) settleAll(st settlement, patience *time.Timer) error {
 func (s *session) settleOne(st settlement) error {
 	s.open--
 	switch {
+	case st.verb == settleGiveBack && s.ordered:
+		return nil // still open for the book: no ack may cover it
 	case st.verb == settleGiveBack:
 		s.book.forgo(st.tag)
 		return s.consumer.giveBack(st.tag)
 	case st.sent != nil:
 		s.book.forgo(st.tag)
-		if err := s.consumer.ack(st.tag, false); err != nil {
+		act := func(tag uint64) error { return s.consumer.ack(tag, false) }
+		if st.verb == settleReject {
+			act = s.consumer.reject
+		}
+		if err := act(st.tag); err != nil {
 			return err
 		}
 		if err := s.consumer.arrived(); err != nil {

@@ -20,6 +20,7 @@ type QueueStatus struct {
 	Consumer        PartStatus `json:"consumer"`
 	Service         PartStatus `json:"service"`
 	DeadLetters     PartStatus `json:"dead_letter_publishing"`
+	WaitQueues      PartStatus `json:"wait_queue_publishing"`
 	DeadLetterQueue string     `json:"dead_letter_queue"`
 	Prefetch        int        `json:"prefetch"`
 	Concurrency     int        `json:"concurrency"`
@@ -30,6 +31,7 @@ type QueueStatus struct {
 func (q *queue) status() QueueStatus {
 	return QueueStatus{
 		Name: q.cfg.Name, Consumer: q.sessionPart.status(), Service: q.serviceGate.part.status(), DeadLetters: q.letters.status(),
+		WaitQueues:      q.parking.part.status(),
 		DeadLetterQueue: q.cfg.DeadLetterQueue, Prefetch: q.cfg.Prefetch, Concurrency: q.cfg.Forward.Concurrency,
 		InFlight: q.inFlight.Load(), Waiting: q.waiting.Load(),
 	}

@@ -54,7 +54,7 @@ func (q *queue) unclaimedAttempt(work, hold context.Context, m *message, slot *h
 	res := q.send(work, q.request(m, rec.Attempts, true, q.cfg.Forward.Timeout))
 	slot.free()
 	q.noteDropped(m, res)
-	mv := decideOutcome(res, *rec, time.Since(m.received), q.rules)
+	mv := decideOutcome(res, *rec, time.Since(m.seen), q.rules)
 	switch mv.step {
 	case stepSucceed:
 		q.recordLate(work, m, res.Status)

@@ -19,15 +19,15 @@ func leastUsers() map[string]allowed {
 	users := map[string]allowed{}
 	for name, without := range map[string]func(*allowed, string){
 		"nothing":     func(*allowed, string) {},
-		"consuming":   func(a *allowed, q string) { a.read = `^` + q + `\.wait\.30s$` },
-		"letters":     func(a *allowed, q string) { a.configure = `^` + q + `\.wait\.30s$` },
+		"consuming":   func(a *allowed, q string) { a.read = `^` + q + `\.wait\.(5|30)s$` },
+		"letters":     func(a *allowed, q string) { a.configure = `^` + q + `\.wait\.(5|30)s$` },
 		"publishing":  func(a *allowed, q string) { a.write = "^$" },
 		"wait-queue":  func(a *allowed, q string) { a.configure = `^` + q + `\.dead$` },
 		"wait-return": func(a *allowed, q string) { a.read = `^` + q + `$` },
 		"declaring":   func(a *allowed, q string) { a.read = ".*" },
 	} {
 		q := "TestLeastPermissions-" + name
-		a := allowed{`^(` + q + `\.dead|` + q + `\.wait\.30s)$`, `^amq\.default$`, `^(` + q + `|` + q + `\.wait\.30s)$`}
+		a := allowed{`^(` + q + `\.dead|` + q + `\.wait\.(5|30)s)$`, `^amq\.default$`, `^(` + q + `|` + q + `\.wait\.(5|30)s)$`}
 		without(&a, q)
 		users["least-"+name] = a
 	}
@@ -57,7 +57,7 @@ func TestLeastPermissions(t *testing.T) {
 	saysNotParked := func(b *bench, words string) {
 		_, err := b.Logs.Wait(within(b.t), func(l testkit.LogLine) bool {
 			problem, _ := l.Fields["error"].(string)
-			return strings.Contains(l.Message(), "could not be moved to a wait queue") && strings.Contains(problem, words)
+			return l.Message() == "waiting" && l.Fields["part"] == "wait queues" && strings.Contains(problem, words)
 		})
 		must(b.t, err)
 	}
