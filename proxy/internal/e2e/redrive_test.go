@@ -166,11 +166,11 @@ func (s *stand) publishLetters(ids ...string) {
 // lettersAre wants these letters in the dead letters, in this order.
 func (s *stand) lettersAre(ids ...string) {
 	s.t.Helper()
-	s.hold(s.dead, ids...)
+	s.contains(s.dead, ids...)
 }
 
-// hold wants these messages in a queue, in this order, and takes them.
-func (s *stand) hold(queue string, ids ...string) {
+// contains wants these messages in a queue, in this order, and takes them.
+func (s *stand) contains(queue string, ids ...string) {
 	s.t.Helper()
 	taken, err := s.client.Take(s.ctx, queue, len(ids))
 	s.must(err)
@@ -382,9 +382,9 @@ func TestRedriveSelects(t *testing.T) {
 			if missed.code != 1 || !strings.Contains(missed.out, "not found: x\n") {
 				t.Errorf("an ID that is another queue's: exit code %d", missed.code)
 			}
-			s.hold(s.queue, "b", "d,1")
+			s.contains(s.queue, "b", "d,1")
 			run("--reason", "max-age,conflict")
-			s.hold(s.queue, "c")
+			s.contains(s.queue, "c")
 			if _, last = run("--limit", "1"); last.PutBack != 1 {
 				t.Errorf("%d put back with a limit of 1", last.PutBack)
 			}
@@ -653,7 +653,7 @@ func TestRedriveOfManyWithARate(t *testing.T) {
 	if !strings.Contains(got.notes, " put back, ") {
 		t.Error("no progress was shown")
 	}
-	s.hold(s.queue, all[:1000]...)
+	s.contains(s.queue, all[:1000]...)
 	s.putBack(4000, "--rate", "0")
 	messages, err := s.client.Drain(s.queue)
 	s.must(err)
