@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -41,5 +42,19 @@ func TestBrokerReturns(t *testing.T) {
 func TestReturnLimitsAreInOrder(t *testing.T) {
 	if returnsLimit >= arrivalLimit {
 		t.Errorf("arrivalLimit %d, want more than returnsLimit %d", arrivalLimit, returnsLimit)
+	}
+}
+
+// Catches: a delivery that arrives while the session ends given back past the limit.
+func TestAnArrivalAtTheEndOfASession(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for count, wantStarted := range map[int64]bool{0: false, returnsLimit - 1: false, returnsLimit: true, returnsLimit + 1: true} {
+		s := newSession(&consumer{}, 1)
+		started := false
+		s.takeIn(ended, &delivery{Redelivered: true, Headers: table{"x-delivery-count": count}}, func(context.Context, *delivery) { started = true })
+		if started != wantStarted || len(s.settled) == 1 == wantStarted {
+			t.Errorf("after %d returns: started %t, given back %t, want one or the other, started %t", count, started, len(s.settled) == 1, wantStarted)
+		}
 	}
 }

@@ -183,10 +183,12 @@ func TestLettersWhoseConfirmIsLost(t *testing.T) {
 			r := s.start(l.env, env{"RETRY_HOLD": "200ms", "RETRY_BACKOFF": "1s"})
 			s.publish("a")
 			s.must(confirm.Wait(s.ctx))
-			s.eventually("the message is unacknowledged without its confirm", func() (bool, error) {
-				ready, unacknowledged, err := s.counts() // as old as the broker's last look
-				return ready == 0 && unacknowledged == 1, err
-			})
+			if c.posts == 1 { // the copy in the wait queue would come back meanwhile, and be done
+				s.eventually("the message is unacknowledged without its confirm", func() (bool, error) {
+					ready, unacknowledged, err := s.counts() // as old as the broker's last look
+					return ready == 0 && unacknowledged == 1, err
+				})
+			}
 			confirm.Drop()
 			if c.posts == 1 {
 				letters := s.letters(2) // the first was published, whatever became of its confirm
