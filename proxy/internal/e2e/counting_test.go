@@ -22,10 +22,10 @@ import (
 // lowLimit is the delivery limit of a quorum queue here; the default of RabbitMQ 4 is 20.
 const lowLimit = 5
 
-// byArgument and byPolicy are the two ways to set a limit. A client cannot see the second.
+// byArgument and byPolicy are the two ways to set a limit, on a queue that the stand takes from now on. A client cannot see the second.
 func (s *stand) byArgument(limit int) {
 	s.t.Helper()
-	s.must(s.client.Delete(s.queue))
+	s.move()
 	s.must(s.client.DeclareQuorum(s.queue, amqp.Table{
 		"x-delivery-limit": int32(limit), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": s.watch(),
 	}))
@@ -33,9 +33,17 @@ func (s *stand) byArgument(limit int) {
 
 func (s *stand) byPolicy(limit int) {
 	s.t.Helper()
-	s.must(s.client.Delete(s.queue))
+	s.move()
 	s.setPolicy(s.queue, map[string]any{"delivery-limit": limit, "dead-letter-exchange": "", "dead-letter-routing-key": s.watch()})
 	s.declare(s.queue)
+}
+
+// move gives the stand another queue, not declared yet, with its dead letters.
+func (s *stand) move() {
+	s.t.Helper()
+	s.queue += ".limited"
+	s.dead = s.queue + ".dead"
+	s.declare(s.dead)
 }
 
 // watch declares the queue that gets what the broker drops, and makes the way through a wait queue short.
@@ -283,7 +291,7 @@ func TestCountingTrustsNoHeader(t *testing.T) {
 			if kind == "quorum" {
 				s.byArgument(lowLimit)
 			} else {
-				s.must(s.client.Delete(s.queue))
+				s.move()
 				s.must(s.client.DeclareClassic(s.queue, amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": s.watch()}))
 			}
 			var all []string

@@ -31,7 +31,7 @@ func TestLettersAfterRoundsThroughAWaitQueue(t *testing.T) {
 	const attempts = 6
 	s := newStand(t, func(testkit.Received) testkit.Action { return testkit.Action{Status: http.StatusInternalServerError} })
 	// The queue's own way out leads nowhere: what takes it is lost in silence.
-	s.must(s.client.Delete(s.queue))
+	s.move()
 	s.must(s.client.DeclareQuorum(s.queue, amqp.Table{"x-dead-letter-exchange": s.queue + ".missing"}))
 	exchange := s.queue + ".exchange"
 	s.must(s.client.DeclareExchange(exchange, "topic"))
