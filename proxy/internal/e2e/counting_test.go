@@ -93,8 +93,8 @@ func later(ready *atomic.Bool) testkit.Behaviour {
 	}
 }
 
-// inOrder wants the attempts of each ID to be numbered from 1 without a gap, none of unknown outcome, and the last one alone to have succeeded.
-func (s *stand) inOrder(ids ...string) {
+// numbered wants the attempts of each ID to be numbered from 1 without a gap, none of unknown outcome, and the last one alone to have succeeded.
+func (s *stand) numbered(ids ...string) {
 	s.t.Helper()
 	for _, id := range ids {
 		entries := s.service.Journal.ByKey(id)
@@ -121,7 +121,7 @@ func TestCountingRollingRestarts(t *testing.T) {
 	ready.Store(true)
 	s.answered(outstanding...)
 	s.settled()
-	s.inOrder(outstanding...)
+	s.numbered(outstanding...)
 	s.nothingDropped()
 }
 
@@ -209,7 +209,7 @@ func TestCountingPauses(t *testing.T) {
 		t.Errorf("%v messages went back in %d pauses, want %d to %v", back, pauses, pauses, most)
 	}
 	s.settled()
-	s.inOrder(outstanding...)
+	s.numbered(outstanding...)
 	s.nothingDropped()
 }
 
@@ -320,7 +320,7 @@ func TestCountingTrustsNoHeader(t *testing.T) {
 			ready.Store(true)
 			s.answered(all...)
 			s.settled()
-			s.inOrder(all...)
+			s.numbered(all...)
 			s.nothingDropped()
 			for _, name := range all {
 				first := s.service.Journal.ByKey(name)[0]
