@@ -104,10 +104,10 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 	return c, nil
 }
 
-func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare bool) (*consumer, error) {
+func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare table) (*consumer, error) {
 	err := checkQueue(conn, queue)
-	if declare && whyEnded(err) == endQueueMissing {
-		err = declareQueue(conn, destination{queue: queue, arguments: sourceArguments()})
+	if declare != nil && whyEnded(err) == endQueueMissing {
+		err = declareQueue(conn, destination{queue: queue, arguments: declare})
 	}
 	if err != nil {
 		return nil, err

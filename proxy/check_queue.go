@@ -63,7 +63,7 @@ func (c *queueCheck) missing(subject about, err error) []finding {
 		return all
 	}
 	if c.cfg.RabbitMQDeclare {
-		declare := wouldDeclare(c.conn, c.queue.Name, sourceArguments())
+		declare := wouldDeclare(c.conn, c.queue.Name, c.cfg.sourceArguments(c.queue))
 		all[0] = subject.ok("is not there; it will be declared (RABBITMQ_DECLARE), as a quorum queue")
 		if declare != nil && !errors.Is(declare, errNotDeclared) {
 			all[0] = subject.failed(declare)

@@ -113,6 +113,7 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		room:        newRoom(cfg.Prefetch),
 		slots:       make(chan struct{}, cfg.Forward.Concurrency),
 	}
+	q.broker.declare = p.cfg.sourceArguments(cfg)
 	if cfg.Ordering.kept() {
 		q.lanes = newLanes()
 	}

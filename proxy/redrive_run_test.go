@@ -202,10 +202,10 @@ func TestRedriveIsNotOvertaken(t *testing.T) {
 	for _, holdable := range []bool{true, false} {
 		r, s, p := newRedrive(lettersFrom("orders", "a", "b", "c", "d")...)
 		r.rate, r.rotating = 1e6, !holdable
-		p.before = func(_ context.Context, id string) error {
+		p.before = func(_ context.Context, id string) error { // one at a time, by the rate
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if again := lettersFrom("orders", id); id == "a" {
+			if again := lettersFrom("orders", id); id == "a" && len(p.source) == 0 {
 				again[0].Headers["x-rabbitonce-dead-at"] = time.Now().Add(time.Second).Format(time.RFC3339Nano)
 				s.ready = append(again, s.ready...)
 			}
@@ -346,7 +346,7 @@ func TestRedriveStopsAtTrouble(t *testing.T) {
 		if diff := cmp.Diff(sent, acked); diff != "" || slices.Contains(acked, "00007") {
 			t.Errorf("rate %v: acknowledged (-confirmed +acknowledged):\n%s", rate, diff)
 		}
-		if len(sent) < 7 || len(sent) > 7+2*redriveWidth || len(s.left())+len(sent) != 20 {
+		if rate > 0 && len(sent) != 7 || len(s.left())+len(sent) != 20 {
 			t.Errorf("rate %v: put back %v, left %v", rate, sent, s.left())
 		}
 	}

@@ -169,13 +169,14 @@ func (s *session) provesStream(d *delivery) bool {
 	return s.consumer.isStream()
 }
 
-// takeIn starts a handler, or gives the delivery back when the session no longer takes any.
+// takeIn starts a handler, or gives the delivery back when the session no longer takes any. One that has come back
+// before is the handler's all the same: it may have to take another way than back.
 func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) {
 	if s.ordered && inner.Err() != nil {
 		return
 	}
 	s.open++
-	if inner.Err() != nil {
+	if inner.Err() != nil && brokerReturns(d) < returnsLimit {
 		s.settled <- settlement{tag: d.DeliveryTag, verb: settleGiveBack}
 		return
 	}

@@ -19,7 +19,7 @@ func orderly(ordering string) env {
 func (s *stand) singleActive() {
 	s.t.Helper()
 	s.must(s.client.Delete(s.queue))
-	s.must(s.client.DeclareQuorum(s.queue, amqp.Table{"x-single-active-consumer": true}))
+	s.must(s.client.DeclareSource(s.queue, amqp.Table{"x-single-active-consumer": true}))
 }
 
 // inOrder wants the messages one at a time in this order: all POSTs of an ID follow each other, and each begins when the one before it has ended.

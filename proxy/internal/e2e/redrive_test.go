@@ -166,11 +166,11 @@ func (s *stand) publishLetters(ids ...string) {
 // lettersAre wants these letters in the dead letters, in this order.
 func (s *stand) lettersAre(ids ...string) {
 	s.t.Helper()
-	s.hold(s.dead, ids...)
+	s.contains(s.dead, ids...)
 }
 
-// hold wants these messages in a queue, in this order, and takes them.
-func (s *stand) hold(queue string, ids ...string) {
+// contains wants these messages in a queue, in this order, and takes them.
+func (s *stand) contains(queue string, ids ...string) {
 	s.t.Helper()
 	taken, err := s.client.Take(s.ctx, queue, len(ids))
 	s.must(err)
@@ -382,9 +382,9 @@ func TestRedriveSelects(t *testing.T) {
 			if missed.code != 1 || !strings.Contains(missed.out, "not found: x\n") {
 				t.Errorf("an ID that is another queue's: exit code %d", missed.code)
 			}
-			s.hold(s.queue, "b", "d,1")
+			s.contains(s.queue, "b", "d,1")
 			run("--reason", "max-age,conflict")
-			s.hold(s.queue, "c")
+			s.contains(s.queue, "c")
 			if _, last = run("--limit", "1"); last.PutBack != 1 {
 				t.Errorf("%d put back with a limit of 1", last.PutBack)
 			}
@@ -653,7 +653,7 @@ func TestRedriveOfManyWithARate(t *testing.T) {
 	if !strings.Contains(got.notes, " put back, ") {
 		t.Error("no progress was shown")
 	}
-	s.hold(s.queue, all[:1000]...)
+	s.contains(s.queue, all[:1000]...)
 	s.putBack(4000, "--rate", "0")
 	messages, err := s.client.Drain(s.queue)
 	s.must(err)
@@ -706,6 +706,30 @@ func TestRedriveInterrupted(t *testing.T) {
 		t.Errorf("%d put back", len(messages))
 	}
 	s.lettersAre(append(all[len(messages):], "x")...)
+}
+
+// Catches: a source queue that is declared, as something else than it was, when it is deleted meanwhile.
+func TestRedriveIntoADeletedQueue(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, nil)
+	all := ids("a", 100)
+	s.publishLetters(all...)
+	command := s.startRedrive(nil, "--rate", "20")
+	s.eventually("some are put back", func() (bool, error) {
+		ready, _, err := s.client.Depth(s.queue)
+		return ready >= 3, err
+	})
+	s.must(s.client.Delete(s.queue))
+	command.exits(1)
+	command.waitLine("the queue " + s.queue + " does not exist: it was deleted meanwhile")
+	if there, err := s.client.Exists(s.queue); there || err != nil {
+		t.Errorf("the source queue was declared (%v)", err)
+	}
+	left, err := s.client.Drain(s.dead)
+	s.must(err)
+	if n := len(left); n < 50 || left[n-1].MessageId != "a-99" {
+		t.Errorf("%d letters left", n)
+	}
 }
 
 // Catches: trouble that is not told, or not in words that help; a queue declared by the way; a letter lost in it.
