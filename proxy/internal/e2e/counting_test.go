@@ -74,15 +74,6 @@ func (s *stand) setPolicy(queue string, definition map[string]any) {
 	s.ctl("set_policy", queue, "^"+queue+"$", string(text), "--apply-to", "queues")
 }
 
-// ctl runs rabbitmqctl, one at a time.
-func (s *stand) ctl(args ...string) {
-	s.t.Helper()
-	counting.Lock()
-	defer counting.Unlock()
-	_, err := s.broker.Ctl(s.ctx, args...)
-	s.must(err)
-}
-
 // later answers 503 and asks to come back in a second, until ready: a message is never done and never failed.
 func later(ready *atomic.Bool) testkit.Behaviour {
 	return func(testkit.Received) testkit.Action {
