@@ -261,7 +261,7 @@ func TestRedriveLeavesTheRest(t *testing.T) {
 // TestRedriveMovesWhatItCannotHold: each of these would be lost or too much when it was held.
 func TestRedriveMovesWhatItCannotHold(t *testing.T) {
 	often := lettersFrom("billing", "a", "b", "c")
-	often[1].Headers["x-delivery-count"] = int64(returnsLimit)
+	often[1].Redelivered, often[1].Headers["x-delivery-count"] = true, int64(returnsLimit)
 	big := lettersFrom("billing", "a", "b", "c")
 	big[0].Body, big[1].Body = make([]byte, mostHeldBytes-10), make([]byte, 20)
 	for name, tt := range map[string]struct {
