@@ -32,8 +32,9 @@ type (
 // Reply codes and words of the protocol that callers tell apart
 // (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
 const (
-	notFound      = amqp.NotFound
-	accessRefused = amqp.AccessRefused
+	notFound           = amqp.NotFound
+	accessRefused      = amqp.AccessRefused
+	preconditionFailed = amqp.PreconditionFailed
 )
 
 // syntaxErrorReason is what the library says of a frame that it cannot decode.
@@ -103,10 +104,10 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 	return c, nil
 }
 
-func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare bool) (*consumer, error) {
+func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare table) (*consumer, error) {
 	err := checkQueue(conn, queue)
-	if declare && whyEnded(err) == endQueueMissing {
-		err = declareQueue(conn, destination{queue: queue, arguments: sourceArguments()})
+	if declare != nil && whyEnded(err) == endQueueMissing {
+		err = declareQueue(conn, destination{queue: queue, arguments: declare})
 	}
 	if err != nil {
 		return nil, err
@@ -132,12 +133,12 @@ func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare bo
 }
 
 // declareQueue makes sure that a queue is there. One that exists is used as it is; a missing one is declared, durable,
-// with these arguments.
+// with these arguments; one without arguments is never declared.
 // Unless it has to be exact, of course: then the broker compares.
 func declareQueue(conn *amqp.Connection, to destination) error {
 	if !to.exact {
 		err := checkQueue(conn, to.queue)
-		if err == nil || whyEnded(err) != endQueueMissing {
+		if err == nil || whyEnded(err) != endQueueMissing || to.arguments == nil {
 			return err
 		}
 	}
@@ -231,4 +232,107 @@ func (c *consumer) isStream() bool {
 	}
 	_, err = ch.Consume(c.queue, "", false, false, false, false, amqp.Table{"x-stream-offset": "next"})
 	return err == nil
+}
+
+// shelf is a queue from which letters are taken one at a time, on a connection of its own. What was taken stays
+// unacknowledged until it is acknowledged or the shelf is closed. It is used by one goroutine.
+type shelf struct {
+	conn   *connection
+	ch     *channel
+	queue  string
+	closed chan *closing
+}
+
+// openShelf connects and tells how many letters are ready. ctx ends the connection too: an operation that waits for the
+// broker then fails.
+func (b *broker) openShelf(ctx context.Context, queue string) (s *shelf, ready int, err error) {
+	conn, err := b.dial(ctx, "redrive")
+	if err != nil {
+		return nil, 0, fmt.Errorf("connect: %w", err)
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		return nil, 0, fmt.Errorf("open channel: %w", brokerError(err))
+	}
+	s = &shelf{conn: conn, ch: ch, queue: queue, closed: ch.NotifyClose(make(chan *closing, 1))}
+	declared, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		return nil, 0, fmt.Errorf("look into queue %s: %w", queue, brokerError(err))
+	}
+	return s, declared.Messages, nil
+}
+
+// take takes the letter at the head of the queue. ok is false when none is ready.
+func (s *shelf) take() (d *delivery, ok bool, err error) {
+	taken, ok, err := s.ch.Get(s.queue, false)
+	if err != nil {
+		return nil, false, fmt.Errorf("take a letter from queue %s: %w", s.queue, s.why(err))
+	}
+	return &taken, ok, nil
+}
+
+func (s *shelf) ack(tag uint64) error {
+	if err := s.ch.Ack(tag, false); err != nil {
+		return s.why(err)
+	}
+	return nil
+}
+
+// why gives the broker's words for the end of the channel, which an operation after it does not have.
+func (s *shelf) why(err error) error {
+	select {
+	case reason := <-s.closed:
+		return channelEnd(reason)
+	case <-time.After(100 * time.Millisecond):
+		return brokerError(err)
+	}
+}
+
+// giveBack returns the n letters that are unacknowledged: to their place in a classic queue, to the head of a quorum queue,
+// which may take many that come back together in another order. A quorum queue also takes a moment; what comes after this
+// should find them, so it waits for that, unless somebody else takes them.
+func (s *shelf) giveBack(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	if err := s.ch.Nack(0, true, true); err != nil { // tag 0: all of them
+		return fmt.Errorf("give letters back: %w", s.why(err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, giveBackPatience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		declared, err := s.ch.QueueDeclarePassive(s.queue, true, false, false, false, nil)
+		if err != nil {
+			return fmt.Errorf("give letters back: %w", s.why(err))
+		}
+		if declared.Messages >= n {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// giveBackPatience bounds the wait for letters that were given back to be there again.
+const giveBackPatience = 2 * time.Second
+
+// cut ends the connection without an orderly end of the channel; an operation that waits for the broker fails.
+func (s *shelf) cut() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) }
+
+// close ends channel and connection; the broker takes back what is unacknowledged. Nil means that every acknowledgement
+// has reached the broker, which answers in order.
+func (s *shelf) close() error {
+	err := s.ch.Close()
+	if err != nil {
+		err = fmt.Errorf("close channel: %w", s.why(err))
+	}
+	s.cut()
+	return err
 }

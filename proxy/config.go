@@ -52,6 +52,9 @@ type QueueConfig struct {
 	DeadLetterMode DeadLetterMode `env:"DEADLETTER_MODE, default=queue"`
 	// DeadLetterQueue is where dead letters go; {queue} is the source queue's name.
 	DeadLetterQueue string `env:"DEADLETTER_QUEUE, default={queue}.dead"`
+	// Ordering is none; queue: strict order, one message at a time; or key:SOURCE: one at a time for each key, SOURCE
+	// being a place as in DEDUP_ID_FROM.
+	Ordering Ordering `env:"ORDERING, default=none"`
 
 	Retry   RetryConfig
 	Dedup   dedup.QueueConfig
@@ -154,6 +157,12 @@ func loadQueue(env *environment, cfg *Config, name, prefix, vhost string) QueueC
 	}
 	if q.DeadLetterQueue == name {
 		env.problem("DEADLETTER_QUEUE", "is the source queue %q itself: a dead letter would be consumed again", name)
+	}
+	if q.Ordering.kept() {
+		cfg.Warnings = append(cfg.Warnings, q.orderingAdvice())
+	}
+	if q.Ordering.strict() {
+		q.Forward.Concurrency = min(q.Forward.Concurrency, 1)
 	}
 	if note := q.fitPrefetch(); note != "" {
 		cfg.Warnings = append(cfg.Warnings, note)

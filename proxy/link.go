@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// idleLanes is how many channels are kept open for the next message.
-const idleLanes = 16
+// idleOutlets is how many channels are kept open for the next message.
+const idleOutlets = 16
 
 // link is one connection of the publisher, with its channels. It ends with the connection and is never used again. The
 // functions are the connection's own; a call of them waits until the broker answers or the connection ends. Safe for
 // concurrent use.
 type link struct {
-	open     func() (lane, error)    // a new channel
+	open     func() (outlet, error)  // a new channel
 	declare  func(destination) error // makes sure that the queue is there
 	isClosed func() bool
 	hangUp   func() // ends every call that waits
@@ -25,7 +25,7 @@ type link struct {
 	blocked *blockage
 
 	mu        sync.Mutex
-	idle      []lane
+	idle      []outlet
 	sightings map[string]*sighting // by queue
 }
 
@@ -37,7 +37,7 @@ func (b *broker) dialLink(ctx context.Context) (*link, error) {
 	}
 	b.frame.Store(int64(frameSize(conn)))
 	l := newLink(conn.NotifyBlocked(make(chan blocking, 1)))
-	l.open = func() (lane, error) { return openChannel(conn) }
+	l.open = func() (outlet, error) { return openChannel(conn) }
 	l.declare = func(to destination) error { return declareQueue(conn, to.on(serverVersion(conn))) }
 	l.isClosed = conn.IsClosed
 	l.hangUp = func() { _ = conn.CloseDeadline(time.Now().Add(closeTimeout)) }
@@ -111,7 +111,7 @@ func (l *link) forget(queue string) {
 }
 
 // take returns a channel that nobody uses.
-func (l *link) take() (lane, error) {
+func (l *link) take() (outlet, error) {
 	for {
 		l.mu.Lock()
 		n := len(l.idle)
@@ -130,28 +130,28 @@ func (l *link) take() (lane, error) {
 }
 
 // putBack keeps a channel for the next message, or closes it.
-func (l *link) putBack(used lane) {
+func (l *link) putBack(used outlet) {
 	if l.keep(used) {
 		return
 	}
 	used.close()
 }
 
-func (l *link) keep(used lane) bool {
+func (l *link) keep(used outlet) bool {
 	if !used.reusable() {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.idle) >= idleLanes {
+	if len(l.idle) >= idleOutlets {
 		return false
 	}
 	l.idle = append(l.idle, used)
 	return true
 }
 
-// lane is a channel on which one message at a time is under way, so that what the broker says is about that message.
-type lane interface {
+// outlet is a channel on which one message at a time is under way, so that what the broker says is about that message.
+type outlet interface {
 	// send publishes and waits for the broker's word until giveUp is closed.
 	send(queue string, m letter, giveUp <-chan struct{}) error
 	// reusable tells whether another message may be sent: not on a channel that was closed, nor on one on which the
@@ -168,7 +168,7 @@ type confirming struct {
 	owed    bool // a message was given up whose confirm may still come
 }
 
-func openChannel(conn *connection) (lane, error) {
+func openChannel(conn *connection) (outlet, error) {
 	ch, err := conn.Channel()
 	if err != nil {
 		return nil, fmt.Errorf("open channel: %w", brokerError(err))

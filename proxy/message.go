@@ -12,6 +12,7 @@ import (
 type message struct {
 	*delivery
 	session     *session
+	place       *place // in line, under ORDERING
 	id          dedup.ID
 	key         string // of its record; "" when it has no ID and is forwarded without a claim
 	fingerprint dedup.Fingerprint

@@ -66,7 +66,7 @@ func newBench(t *testing.T, service http.Handler, more ...string) *bench {
 // deliver hands a message over, as a session does.
 func (b *bench) deliver(tag uint64, id, body string) {
 	d := &delivery{DeliveryTag: tag, MessageId: id, Body: []byte(body), RoutingKey: "orders"}
-	b.queue.handlers.Go(func() { b.queue.handle(b.work, b.hold, b.session, d) })
+	b.queue.begin(b.work, b.hold, b.session, d)
 }
 
 // settled waits for n settlements and returns them by tag.

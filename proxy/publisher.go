@@ -12,9 +12,9 @@ const (
 	// confirmTimeout is how long a publish may wait for the broker's word before it is given up, with its channel. Time
 	// in which the broker blocks publishers does not count.
 	confirmTimeout = 15 * time.Second
-	// lanesPerQueue is how many messages may be under way to one queue: one whose confirms do not come, as that of a
+	// outletsPerQueue is how many messages may be under way to one queue: one whose confirms do not come, as that of a
 	// quorum queue without a majority, holds up this many and nobody who publishes elsewhere.
-	lanesPerQueue = 4
+	outletsPerQueue = 4
 )
 
 var errClosing = errors.New("publishing has ended with the process")
@@ -100,7 +100,7 @@ func (p *publisher) place(queue string) chan struct{} {
 	defer p.mu.Unlock()
 	place, ok := p.places[queue]
 	if !ok {
-		place = make(chan struct{}, lanesPerQueue)
+		place = make(chan struct{}, outletsPerQueue)
 		p.places[queue] = place
 	}
 	return place

@@ -18,8 +18,8 @@ type fakeBroker struct {
 	declares chan struct{}           // a declaration waits for its end; nil does not
 	declared []string
 	links    []*fakeLink
-	lanes    int // opened
-	closed   int // lanes closed
+	outlets  int // opened
+	closed   int // outlets closed
 	most     map[string]int
 	now      map[string]int
 }
@@ -47,10 +47,10 @@ func (b *fakeBroker) publisher(t *testing.T) *publisher {
 func (b *fakeBroker) dial(context.Context) (*link, error) {
 	f := &fakeLink{notices: make(chan blocking, 1), dead: make(chan struct{})}
 	l := newLink(f.notices)
-	l.open = func() (lane, error) {
+	l.open = func() (outlet, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.lanes++
+		b.outlets++
 		return &fakeLane{broker: b, link: f}, nil
 	}
 	l.declare = func(to destination) error {
@@ -168,8 +168,8 @@ func TestAStuckQueueHoldsUpNobodyElse(t *testing.T) {
 		}
 		stuck.Wait()
 		synctest.Wait()
-		if b.most["stuck"] != lanesPerQueue {
-			t.Errorf("%d under way to the stuck queue at once, want %d", b.most["stuck"], lanesPerQueue)
+		if b.most["stuck"] != outletsPerQueue {
+			t.Errorf("%d under way to the stuck queue at once, want %d", b.most["stuck"], outletsPerQueue)
 		}
 		if len(b.links) != 1 || b.latest().isDead() {
 			t.Error("the connection was given up, and not the channels alone")
@@ -198,8 +198,8 @@ func TestChannelsAreUsedAgain(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if b.lanes != 1 || len(b.declared) != 2 {
-			t.Errorf("%d channels and %v declared, want 1 and each queue once", b.lanes, b.declared)
+		if b.outlets != 1 || len(b.declared) != 2 {
+			t.Errorf("%d channels and %v declared, want 1 and each queue once", b.outlets, b.declared)
 		}
 	})
 }
@@ -246,8 +246,8 @@ func TestAPublishThatNobodyWaitsForGoesOn(t *testing.T) {
 		if err := <-ended; !errors.Is(err, errSessionEnded) {
 			t.Errorf("got %v", err)
 		}
-		if err := p.publish(t.Context(), destination{queue: "b"}, letter{}); err != nil || b.lanes != 2 {
-			t.Errorf("%v, %d channels, want another one", err, b.lanes)
+		if err := p.publish(t.Context(), destination{queue: "b"}, letter{}); err != nil || b.outlets != 2 {
+			t.Errorf("%v, %d channels, want another one", err, b.outlets)
 		}
 		confirm <- nil
 		synctest.Wait()
@@ -257,8 +257,8 @@ func TestAPublishThatNobodyWaitsForGoesOn(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if b.lanes != 2 || b.closed != 0 {
-			t.Errorf("%d channels, %d closed", b.lanes, b.closed)
+		if b.outlets != 2 || b.closed != 0 {
+			t.Errorf("%d channels, %d closed", b.outlets, b.closed)
 		}
 	})
 }

@@ -41,6 +41,7 @@ type queue struct {
 
 	copies   *copies
 	room     *room
+	lanes    *lanes        // nil when no order is kept
 	slots    chan struct{} // one token a worker slot taken: POSTs at once
 	handlers sync.WaitGroup
 	waiting  atomic.Int64 // deliveries held without a slot
@@ -101,11 +102,12 @@ func (q *queue) run(work, hold context.Context) {
 // serve runs one session to its end.
 func (q *queue) serve(work, hold context.Context, c *consumer) error {
 	s := newSession(c, q.cfg.Prefetch)
+	s.ordered = q.lanes != nil
 	hold, end := context.WithCancelCause(hold)
 	watched := make(chan struct{})
 	go func() { defer close(watched); q.pauseWhenServiceIsGone(hold, end) }()
 	err := s.run(hold, func(hold context.Context, d *delivery) {
-		q.handlers.Go(func() { q.handle(work, hold, s, d) })
+		q.begin(work, hold, s, d)
 	})
 	if errors.Is(context.Cause(hold), errPaused) {
 		err = errPaused

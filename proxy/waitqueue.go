@@ -98,6 +98,9 @@ func (q *queue) parkSoon(hold context.Context, m *message, step time.Duration) b
 // park moves a message to a wait queue; the caller acknowledges the delivery then. False means that it could not be
 // published.
 func (q *queue) park(ctx context.Context, m *message, step time.Duration) bool {
+	if q.lanes != nil {
+		return false // it would lose its place in line
+	}
 	sent := parcel(m.delivery, m.seen)
 	if tableSize(sent.Headers) > q.publisher.headerRoom() {
 		return false // the next attempt needs its headers whole

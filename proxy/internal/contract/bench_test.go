@@ -48,7 +48,7 @@ func newBench(t *testing.T, settings env) *bench {
 func idleBench(t *testing.T) *bench {
 	t.Helper()
 	queue := nameOf(t)
-	must(t, shared.client.DeclareQuorum(queue, nil))
+	must(t, shared.client.DeclareSource(queue, nil))
 	return &bench{t: t, queue: queue, service: startService(t)}
 }
 

@@ -112,7 +112,7 @@ func TestUnsupportedVariables(t *testing.T) {
 		"FORWARD_STATUS_DONE": "200", "FORWARD_STATUS_DEFER": "503", "FORWARD_STATUS_FAIL": "500", "FORWARD_STATUS_REJECT": "400", "FORWARD_STATUS_UNKNOWN": "504",
 		"FORWARD_LOOKUP_URL": "http://127.0.0.1:1/{id}", "FORWARD_BRAKE_AFTER": "20", "FORWARD_ON_UNKNOWN": "lookup", "DEADLETTER_MODE": "reject",
 		"READY_REQUIRES": "broker", "HEALTH_DRAIN": "true", "ADMIN_ADDR": "127.0.0.1:0", "ADMIN_TOKEN_FILE": "/token",
-		"QUEUE_ORDERS_ORDERING": "queue", "RABBITONCE_ORDERING": "key:message-id",
+		"QUEUE_ORDERS_FORWARD_RATE": "10", "RABBITONCE_FORWARD_BODY": "json:/payload",
 	}
 	code, output := execute(t, plausible().with(settings))
 	if code != 2 {

@@ -61,7 +61,7 @@ func (b *tlsBench) issue(t *testing.T, by *testkit.Authority, h testkit.Holder) 
 func (b *tlsBench) on(t *testing.T, broker *testkit.Broker, client *testkit.Client) *tlsBench {
 	t.Helper()
 	queue := nameOf(t)
-	must(t, client.DeclareQuorum(queue, nil))
+	must(t, client.DeclareSource(queue, nil))
 	one := *b
 	one.bench, one.broker, one.client = &bench{t: t, queue: queue, service: startService(t)}, broker, client
 	one.settings = one.env().with(env{

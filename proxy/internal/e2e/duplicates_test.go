@@ -44,7 +44,7 @@ func TestDuplicateOnAnotherReplicaAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	s := newStand(t, func(testkit.Received) testkit.Action { return testkit.Action{Wait: release} })
-	single := env{"PREFETCH": "1", "FORWARD_CONCURRENCY": "1", "DEDUP_LEASE": "2s"}
+	single := env{"PREFETCH": "1", "FORWARD_CONCURRENCY": "1", "DEDUP_LEASE": "2s", "RETRY_HOLD": "2m"} // the copy stays here, however slow the counts are
 	s.start(single)
 	s.publish("a", "a")
 	s.begun("a", 1) // the first replica is full

@@ -19,7 +19,7 @@ func (s *stand) withExchange() (graveyard string) {
 	s.declare(graveyard)
 	s.must(s.client.Bind(graveyard, "", exchange))
 	s.must(s.client.Delete(s.queue))
-	s.must(s.client.DeclareQuorum(s.queue, amqp.Table{"x-dead-letter-exchange": exchange}))
+	s.must(s.client.DeclareSource(s.queue, amqp.Table{"x-dead-letter-exchange": exchange}))
 	return graveyard
 }
 

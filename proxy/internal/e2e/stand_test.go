@@ -76,9 +76,10 @@ func (s *stand) dial() {
 	s.t.Cleanup(func() { s.closed(client.Close()) })
 }
 
+// declare declares a queue of this test run's type. A test that is about quorum queues declares its own.
 func (s *stand) declare(queue string) {
 	s.t.Helper()
-	s.must(s.client.DeclareQuorum(queue, nil))
+	s.must(s.client.DeclareSource(queue, nil))
 }
 
 // publish puts messages with these IDs into the queue and returns when the broker has confirmed them. Copies of an ID are equal.
