@@ -129,7 +129,7 @@ func afterForget(q QueueConfig, was story) string {
 	case dedup.StateDone.String():
 		text = "The next copy of the message is executed a SECOND TIME."
 	case dedup.StateDead.String():
-		text = fmt.Sprintf("A copy of the message is processed as new; its letter in %s stays there until it is put back (rabbitonce redrive) or deleted.", q.DeadLetterQueue)
+		text = fmt.Sprintf("A copy of the message is processed as new; its letter (%s) stays there until it is put back or deleted.", lettersPlace(q))
 	}
 	if was.EverUnknown {
 		text += " That an outcome was unknown is forgotten too: the next request is NOT flagged Delivery-Outcome-Unknown."

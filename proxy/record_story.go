@@ -116,6 +116,9 @@ func whereabouts(q QueueConfig, rec dedup.Record, now time.Time) string {
 		return whereProcessing(q, rec, now)
 	case dedup.StateWaiting:
 		where := fmt.Sprintf("unacknowledged at a replica, which waits with it; or in a wait queue (%s), or back in %s from there", waitQueueNames(q), q.Name)
+		if q.Ordering.kept() {
+			where = "unacknowledged in " + q.Name + ", at a replica which waits with it (ORDERING)"
+		}
 		if now.Before(rec.NotBefore) {
 			return where + ". It is claimed again when it is due"
 		}
@@ -123,6 +126,9 @@ func whereabouts(q QueueConfig, rec dedup.Record, now time.Time) string {
 	case dedup.StateDone:
 		return "acknowledged, so in no queue. A copy that comes while the record lives is acknowledged without a request"
 	case dedup.StateDead:
+		if q.DeadLetterMode == DeadLetterByReject {
+			return whereRejected(q, rec)
+		}
 		where := fmt.Sprintf("in %s, as a letter with x-rabbitonce-dead-id %s", q.DeadLetterQueue, rec.DeadID)
 		if rec.EverUnknown {
 			return where + ". Only that letter, put back into " + q.Name + ", opens the record (or `rabbitonce forget`); any other copy is dead-lettered again"
@@ -130,6 +136,15 @@ func whereabouts(q QueueConfig, rec dedup.Record, now time.Time) string {
 		return where + "; or on its way there, for the record is written first and deleted once the letter is safe"
 	}
 	return ""
+}
+
+// whereRejected is about a message that went to the queue's own dead-letter exchange, where its dead-id cannot travel.
+func whereRejected(q QueueConfig, rec dedup.Record) string {
+	where := fmt.Sprintf("rejected: where the dead-letter exchange of %s puts it, or dropped if there is none", q.Name)
+	if rec.EverUnknown {
+		return where + ". Put back as it is, it dies again: `rabbitonce forget` opens the record"
+	}
+	return where + "; or about to be, for the record is written first and deleted afterwards"
 }
 
 func whereProcessing(q QueueConfig, rec dedup.Record, now time.Time) string {
@@ -156,7 +171,15 @@ func nothingRecorded(q QueueConfig) string {
 	return fmt.Sprintf(`A message with this ID would be processed as if it were new. Either
   - it was never claimed for this queue: it is still ahead, its ID is another one (IDs are compared byte for byte), or another consumer has it; or
   - its record is over: records live for DEDUP_RETENTION (%s) after their last change; or
-  - it was dead-lettered and no outcome was ever unknown: the record is deleted once the letter is in %s; or
+  - it was dead-lettered and no outcome was ever unknown: the record is deleted once the letter is safe (%s); or
   - its claim was given back before a request began (shutdown, service unreachable), and it is in %s.`,
-		shortDuration(q.Dedup.Retention), q.DeadLetterQueue, q.Name)
+		shortDuration(q.Dedup.Retention), lettersPlace(q), q.Name)
+}
+
+// lettersPlace names where a queue's dead letters go.
+func lettersPlace(q QueueConfig) string {
+	if q.DeadLetterMode == DeadLetterByReject {
+		return "the dead-letter exchange of " + q.Name
+	}
+	return q.DeadLetterQueue
 }

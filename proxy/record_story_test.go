@@ -91,6 +91,31 @@ func TestStories(t *testing.T) {
 	}
 }
 
+func TestWhereaboutsFollowTheSettings(t *testing.T) {
+	dead := dedup.Record{State: dedup.StateDead, Reason: dedup.ReasonRejected, DeadID: "0123456789abcdef"}
+	unknown := dead
+	unknown.EverUnknown = true
+	waiting := dedup.Record{State: dedup.StateWaiting, NotBefore: storyTime()}
+	for name, c := range map[string]struct {
+		setting   string
+		record    dedup.Record
+		word, not string
+	}{
+		"rejected":          {"DEADLETTER_MODE=reject", dead, "dead-letter exchange of orders", "0123456789abcdef"},
+		"rejected, unknown": {"DEADLETTER_MODE=reject", unknown, "`rabbitonce forget` opens", "orders.dead"},
+		"in order":          {"ORDERING=queue", waiting, "(ORDERING)", "orders.wait"},
+	} {
+		q := mustLoad(t, four(c.setting)).Queues[0]
+		if where := whereabouts(q, c.record, storyTime()); !strings.Contains(where, c.word) || strings.Contains(where, c.not) {
+			t.Errorf("%s: %s", name, where)
+		}
+	}
+	q := mustLoad(t, four("DEADLETTER_MODE=reject")).Queues[0]
+	if text := nothingRecorded(q); strings.Contains(text, "orders.dead") {
+		t.Error(text)
+	}
+}
+
 func TestStoryWithoutExpiry(t *testing.T) {
 	q, s := storyOf(t, dedup.Record{State: dedup.StateDone, At: storyTime()}, 0)
 	if text := s.text(q); s.Expires != nil || !strings.Contains(text, "+pttl") {

@@ -22,6 +22,9 @@ import (
 // lowLimit is the delivery limit of a quorum queue here; the default of RabbitMQ 4 is 20.
 const lowLimit = 5
 
+// roomy is a PREFETCH of which the messages of a test take up less than half, so that none has to make room for others and leaves by that way.
+const roomy = "40"
+
 // byArgument and byPolicy are the two ways to set a limit, on a queue that the stand takes from now on. A client cannot see the second.
 func (s *stand) byArgument(limit int) {
 	s.t.Helper()
@@ -108,7 +111,7 @@ func TestCountingRollingRestarts(t *testing.T) {
 	s.byPolicy(lowLimit)
 	outstanding := ids("order", 6)
 	s.publish(outstanding...)
-	s.roll(20, env{"RETRY_HOLD": "2s", "RETRY_BACKOFF": "1s", "PREFETCH": "10"}, func(last *replica) { last.term() })
+	s.roll(20, env{"RETRY_HOLD": "2s", "RETRY_BACKOFF": "1s", "PREFETCH": roomy}, func(last *replica) { last.term() })
 	ready.Store(true)
 	s.answered(outstanding...)
 	s.settled()
@@ -127,7 +130,7 @@ func TestCountingRollingRestartsWithoutAStore(t *testing.T) {
 	outstanding := ids("order", 6)
 	s.publish(outstanding...)
 	settings := env{
-		"REDIS_URL": l.env["REDIS_URL"], "RETRY_HOLD": "2s", "RETRY_BACKOFF": "1s", "PREFETCH": "10", "FORWARD_TIMEOUT": "1s", "DEDUP_LEASE": "1s",
+		"REDIS_URL": l.env["REDIS_URL"], "RETRY_HOLD": "2s", "RETRY_BACKOFF": "1s", "PREFETCH": roomy, "FORWARD_TIMEOUT": "1s", "DEDUP_LEASE": "1s",
 		"RETRY_MAX_ATTEMPTS": "100", "FORWARD_UNKNOWN_MAX": "100",
 	}
 	s.roll(8, settings, func(last *replica) {
@@ -139,11 +142,7 @@ func TestCountingRollingRestartsWithoutAStore(t *testing.T) {
 	ready.Store(true)
 	s.answered(outstanding...)
 	s.settled()
-	for _, id := range outstanding {
-		if good := s.successes(id); good != 1 {
-			t.Errorf("%d successes of %s, want 1", good, id)
-		}
-	}
+	s.onceEach(outstanding...)
 	s.nothingDropped()
 }
 
@@ -160,15 +159,23 @@ func (s *stand) roll(n int, settings env, end func(last *replica)) {
 	}
 }
 
-// successes is how often an ID was answered 2xx.
-func (s *stand) successes(id string) int {
-	good := 0
-	for _, e := range s.service.Journal.ByKey(id) {
-		if e.Status/100 == 2 {
-			good++
+// onceEach wants one success of each ID, the last of its POSTs, and attempts that are counted upwards whatever happened in between.
+func (s *stand) onceEach(ids ...string) {
+	s.t.Helper()
+	for _, id := range ids {
+		entries := s.service.Journal.ByKey(id)
+		last := 0
+		for i, e := range entries {
+			n, err := strconv.Atoi(e.Attempt)
+			if err != nil || n <= last || (e.Status/100 == 2) != (i == len(entries)-1) {
+				s.t.Errorf("POST %d of %d of %s says attempt %s after %d, and was answered %d", i+1, len(entries), id, e.Attempt, last, e.Status)
+			}
+			last = n
+		}
+		if last == 0 {
+			s.t.Errorf("no POST of %s", id)
 		}
 	}
-	return good
 }
 
 // Catches: a pause that gives messages back whatever the broker's count says; messages that come back to a paused replica at once, again and again.
@@ -180,7 +187,9 @@ func TestCountingPauses(t *testing.T) {
 	s.byArgument(lowLimit)
 	outstanding := ids("order", 10)
 	s.publish(outstanding...)
-	r := s.start(env{"RETRY_HOLD": "200ms", "RETRY_BACKOFF": "100ms", "PREFETCH": "10"})
+	r := s.start(env{
+		"RETRY_HOLD": "200ms", "RETRY_BACKOFF": "100ms", "PREFETCH": roomy, "FORWARD_TIMEOUT": "1s", "DEDUP_LEASE": "1s", "RETRY_MAX_ATTEMPTS": "100", "FORWARD_UNKNOWN_MAX": "100",
+	})
 	for range pauses {
 		r.waitMetric(`rabbitonce_waiting{queue="{queue}"}`, 1)
 		s.must(s.service.Shutdown(s.ctx))
@@ -192,15 +201,14 @@ func TestCountingPauses(t *testing.T) {
 	s.answered(outstanding...)
 	samples, err := r.Metrics(s.ctx)
 	s.must(err)
-	back := 0.0
-	for _, outcome := range []string{"returned", "parked"} {
-		back += samples[fmt.Sprintf("rabbitonce_deliveries_total{outcome=%q,queue=%q}", outcome, s.queue)]
-	}
-	if most := float64(pauses * len(outstanding)); back < pauses || back > most {
-		t.Errorf("%v messages went back in %d pauses, want %d to %v", back, pauses, pauses, most)
+	for _, outcome := range []string{"returned", "parked"} { // those parked include the ones whose pause was long
+		n := samples[fmt.Sprintf("rabbitonce_deliveries_total{outcome=%q,queue=%q}", outcome, s.queue)]
+		if most := float64(3 * pauses * len(outstanding)); n < 1 || n > most {
+			t.Errorf("%v deliveries were %s in %d pauses, want 1 to %v", n, outcome, pauses, most)
+		}
 	}
 	s.settled()
-	s.numbered(outstanding...)
+	s.onceEach(outstanding...) // one that was on its way when the service left is of unknown outcome
 	s.nothingDropped()
 }
 
@@ -293,7 +301,7 @@ func TestCountingTrustsNoHeader(t *testing.T) {
 				all = append(all, name)
 			}
 			slices.Sort(all)
-			settings := env{"RETRY_HOLD": "2s", "RETRY_BACKOFF": "1s"}
+			settings := env{"RETRY_HOLD": "2s", "RETRY_BACKOFF": "1s", "PREFETCH": roomy}
 			r := s.start(settings)
 			for _, name := range all {
 				s.begun(name, 1)

@@ -129,8 +129,8 @@ func (s *stand) channel() (*amqp.Channel, func()) {
 	return channel, end
 }
 
-// hold takes n messages of the queue and keeps them, as another replica would.
-func (s *stand) hold(n int, exclusive bool) *testkit.Holding {
+// keep takes n messages of the queue and keeps them, as another replica would.
+func (s *stand) keep(n int, exclusive bool) *testkit.Holding {
 	s.t.Helper()
 	held, err := s.client.Hold(s.ctx, s.queue, n, exclusive)
 	s.must(err)

@@ -129,7 +129,7 @@ func closedByAnOperator(t *testing.T, broker *testkit.Broker) {
 	})
 	r := s.start(env{"RABBITMQ_URL": "amqp://" + broker.Addr, "RABBITMQ_USERNAME": closedUser, "RABBITMQ_PASSWORD": sessionPassword})
 	r.waitConsuming()
-	orders := ids("order", 400)
+	orders := ids("order", 160)
 	s.publish(orders...)
 	_, err := broker.Ctl(s.ctx, "eval", closings)
 	s.must(err)

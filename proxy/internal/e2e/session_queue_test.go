@@ -72,7 +72,7 @@ func TestQueueHeldByAnother(t *testing.T) {
 		s := newStand(t, nil)
 		s.must(s.client.Delete(s.queue))
 		s.must(s.client.DeclareClassic(s.queue, nil)) // RabbitMQ 3.10 keeps nobody from a quorum queue
-		other := s.hold(0, true)
+		other := s.keep(0, true)
 		s.leavesQueue(func() { s.must(other.Release()) }, "ACCESS_REFUSED", "exclusive use", "has the queue for itself")
 	})
 	t.Run("exclusive queue", func(t *testing.T) {

@@ -31,7 +31,7 @@ func TestAckOfAnEndedSession(t *testing.T) {
 	l.amqp.Reset()
 	r.lost(since, promptly, "connection lost", "why: network")
 	r.without("connection refused")
-	other := s.hold(1, false)
+	other := s.keep(1, false)
 	if id := other.Deliveries[0].MessageId; id != "m0" {
 		t.Fatalf("the other consumer has %s, want m0", id)
 	}
