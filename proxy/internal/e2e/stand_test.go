@@ -151,6 +151,9 @@ func (s *stand) start(settings ...env) *replica {
 
 // closeReplicas ends the replicas and looks at what they said.
 func (s *stand) closeReplicas() {
+	if s.t.Failed() {
+		s.logQueues()
+	}
 	for i, r := range s.replicas {
 		s.closed(r.Close())
 		text := r.Logs.Text()
@@ -165,6 +168,21 @@ func (s *stand) closeReplicas() {
 	}
 	if s.t.Failed() {
 		s.logJournal()
+	}
+}
+
+// logQueues prints where the broker has the test's messages: ready, with a consumer, in a wait queue.
+func (s *stand) logQueues() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own may be over
+	defer cancel()
+	out, err := s.broker.Ctl(ctx, "list_queues", "name", "messages_ready", "messages_unacknowledged", "consumers")
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, s.queue) {
+			s.t.Logf("queue, ready, unacknowledged, consumers: %s", line)
+		}
+	}
+	if err != nil {
+		s.t.Logf("list queues: %v", err)
 	}
 }
 
