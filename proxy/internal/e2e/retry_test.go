@@ -97,12 +97,13 @@ func TestCopyDoesNotJumpTheLadder(t *testing.T) {
 		}
 		return testkit.Action{}
 	})
-	settings := env{"RETRY_BACKOFF": "3s", "PREFETCH": "4", "FORWARD_CONCURRENCY": "1"} // half of four may rest here
+	settings := env{"RETRY_BACKOFF": "3s", "PREFETCH": "8", "FORWARD_CONCURRENCY": "1"} // half of eight may rest here
 	first := s.start(settings)
 	s.publish("a")
 	first.waitMetric(`rabbitonce_waiting{queue="{queue}"}`, 1)
 	s.answeredBy("a", 1)
 	second := s.start(settings)
+	second.waitMetric(`rabbitonce_session_up{queue="{queue}"}`, 1)
 	s.publish("a", "a") // one for each
 	second.waitMetric(`rabbitonce_duplicates_total{kind="waiting",queue="{queue}"}`, 1)
 	s.answered("a")
