@@ -97,13 +97,13 @@ func TestCopyDoesNotJumpTheLadder(t *testing.T) {
 		}
 		return testkit.Action{}
 	})
-	settings := env{"RETRY_BACKOFF": "3s", "PREFETCH": "1", "FORWARD_CONCURRENCY": "1"}
+	settings := env{"RETRY_BACKOFF": "3s", "PREFETCH": "4", "FORWARD_CONCURRENCY": "1"} // half of four may rest here
 	first := s.start(settings)
 	s.publish("a")
 	first.waitMetric(`rabbitonce_waiting{queue="{queue}"}`, 1)
 	s.answeredBy("a", 1)
 	second := s.start(settings)
-	s.publish("a") // the first replica's prefetch is full
+	s.publish("a", "a") // one for each
 	second.waitMetric(`rabbitonce_duplicates_total{kind="waiting",queue="{queue}"}`, 1)
 	s.answered("a")
 	s.settled()
