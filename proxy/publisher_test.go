@@ -425,3 +425,13 @@ func TestAQueueIsDeclaredOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestAChannelThatIsOwedAConfirmIsNotUsedAgain holds what the broker's channel says of itself.
+func TestAChannelThatIsOwedAConfirmIsNotUsedAgain(t *testing.T) {
+	if c := (&confirming{ch: &channel{}}); !c.reusable() {
+		t.Error("an open channel is not used again")
+	}
+	if c := (&confirming{ch: &channel{}, owed: true}); c.reusable() {
+		t.Error("a channel is used again on which the word on an earlier message is still to come")
+	}
+}

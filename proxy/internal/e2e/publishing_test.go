@@ -31,6 +31,8 @@ func stuckDeadLetterQueue(t *testing.T, broker *testkit.Broker) {
 	s := newStandOn(t, broker, shared.redis, func(testkit.Received) testkit.Action { return testkit.Action{Status: http.StatusBadRequest} })
 	other := s.queue + ".other"
 	s.declare(other)
+	s.must(s.client.Delete(s.dead)) // only a quorum queue can be suspended so
+	s.must(s.client.DeclareQuorum(s.dead, nil))
 	s.declare(other + ".dead")
 	replica := s.start(env{"QUEUES": s.queue + "," + other})
 	s.publish("first") // the queues are seen

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/redis/go-redis/v9"
 
 	"rabbitonce/proxy/internal/testkit"
 )
@@ -33,6 +34,19 @@ func (s *stand) rejected(graveyard, id string) amqp.Delivery {
 		s.t.Errorf("in the graveyard %q, body %q, headers %v; want %q whole, rejected", l.MessageId, l.Body, l.Headers, id)
 	}
 	return l
+}
+
+// forgotten waits until an ID has no record.
+func (s *stand) forgotten(id string) {
+	s.t.Helper()
+	options, err := redis.ParseURL(s.redis.URL)
+	s.must(err)
+	client := redis.NewClient(options)
+	defer func() { s.closed(client.Close()) }()
+	s.eventually("no record of "+id, func() (bool, error) {
+		n, err := client.Exists(s.ctx, s.queue+"://"+s.queue+":"+id).Result() // DEDUP_PREFIX is the queue's name
+		return err == nil && n == 0, err
+	})
 }
 
 // waitWarning waits for a warning that holds the words.
@@ -66,6 +80,7 @@ func TestDeadLettersByReject(t *testing.T) {
 	replica.waitMetric(`rabbitonce_dead_letters_total{queue="{queue}",reason="rejected"}`, 1)
 	replica.waitMetric(`rabbitonce_deliveries_total{outcome="dead_letter",queue="{queue}"}`, 1)
 	replica.waitMetric(`rabbitonce_store_operations_total{operation="undead",result="ok"}`, 1)
+	s.forgotten("a")
 	s.publish("a") // put back: as new
 	s.answeredBy("a", 2)
 	s.publish("unknown")
