@@ -16,10 +16,11 @@ const (
 	wordBury    word = "bury"
 	wordRelease word = "release"
 	wordUndead  word = "undead"
+	wordForget  word = "forget"
 )
 
 func words() []word {
-	return []word{wordClaim, wordRenew, wordSucceed, wordWait, wordBury, wordRelease, wordUndead}
+	return []word{wordClaim, wordRenew, wordSucceed, wordWait, wordBury, wordRelease, wordUndead, wordForget}
 }
 
 // operation is one request to the protocol. Each word uses the fields that
@@ -39,7 +40,8 @@ type operation struct {
 	reason      Reason
 	unknown     bool
 	deadID      deadID
-	hasDeadID   bool // a claim may come without one
+	hasDeadID   bool   // a claim may come without one
+	expected    string // the stored form of the record to forget
 
 	confirm bool // an answer counts only when DEDUP_WAIT_REPLICAS have it
 }

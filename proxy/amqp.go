@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -32,8 +33,9 @@ type (
 // Reply codes and words of the protocol that callers tell apart
 // (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
 const (
-	notFound      = amqp.NotFound
-	accessRefused = amqp.AccessRefused
+	notFound           = amqp.NotFound
+	accessRefused      = amqp.AccessRefused
+	preconditionFailed = amqp.PreconditionFailed
 )
 
 // syntaxErrorReason is what the library says of a frame that it cannot decode.
@@ -103,10 +105,10 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 	return c, nil
 }
 
-func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare bool) (*consumer, error) {
+func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare table) (*consumer, error) {
 	err := checkQueue(conn, queue)
-	if declare && whyEnded(err) == endQueueMissing {
-		err = declareQueue(conn, destination{queue: queue, arguments: sourceArguments()})
+	if declare != nil && whyEnded(err) == endQueueMissing {
+		err = declareQueue(conn, destination{queue: queue, arguments: declare})
 	}
 	if err != nil {
 		return nil, err
@@ -267,7 +269,11 @@ func (b *broker) openShelf(ctx context.Context, queue string) (s *shelf, ready i
 func (s *shelf) take() (d *delivery, ok bool, err error) {
 	taken, ok, err := s.ch.Get(s.queue, false)
 	if err != nil {
-		return nil, false, fmt.Errorf("take a letter from queue %s: %w", s.queue, s.why(err))
+		var refused *closing
+		if !errors.As(err, &refused) || !refused.Server {
+			err = s.why(err)
+		}
+		return nil, false, fmt.Errorf("take a letter from queue %s: %w", s.queue, brokerErrorOn(accessRead, err))
 	}
 	return &taken, ok, nil
 }
@@ -289,49 +295,58 @@ func (s *shelf) why(err error) error {
 	}
 }
 
-// giveBack returns the n letters that are unacknowledged: to their place in a classic queue, to the head of a quorum queue,
-// which may take many that come back together in another order. A quorum queue also takes a moment; what comes after this
-// should find them, so it waits for that, unless somebody else takes them.
-func (s *shelf) giveBack(ctx context.Context, n int) error {
-	if n == 0 {
-		return nil
-	}
-	if err := s.ch.Nack(0, true, true); err != nil { // tag 0: all of them
-		return fmt.Errorf("give letters back: %w", s.why(err))
-	}
-	ctx, cancel := context.WithTimeout(ctx, giveBackPatience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		declared, err := s.ch.QueueDeclarePassive(s.queue, true, false, false, false, nil)
-		if err != nil {
-			return fmt.Errorf("give letters back: %w", s.why(err))
-		}
-		if declared.Messages >= n {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
 // giveBackPatience bounds the wait for letters that were given back to be there again.
 const giveBackPatience = 2 * time.Second
 
 // cut ends the connection without an orderly end of the channel; an operation that waits for the broker fails.
 func (s *shelf) cut() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) }
 
-// close ends channel and connection; the broker takes back what is unacknowledged. Nil means that every acknowledgement
-// has reached the broker, which answers in order.
-func (s *shelf) close() error {
-	err := s.ch.Close()
-	if err != nil {
-		err = fmt.Errorf("close channel: %w", s.why(err))
+// close gives back the n letters that are unacknowledged by ending the channel: a classic queue puts them in their place, a
+// quorum queue at its head, many of them perhaps in another order. (What a nack returns goes to the end of a quorum queue
+// without a delivery limit.) Nil means that every acknowledgement has reached the broker, which answers in order.
+//
+// A quorum queue takes a moment. What looks into the queue after this should find the letters, so it waits for that, for
+// a while: somebody else may take letters meanwhile.
+func (s *shelf) close(ctx context.Context, n int) error {
+	defer s.cut()
+	returned := s.countsUp(n)
+	if err := s.ch.Close(); err != nil {
+		return fmt.Errorf("close channel: %w", s.why(err))
 	}
-	s.cut()
-	return err
+	ctx, cancel := context.WithTimeout(ctx, giveBackPatience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !returned() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// countsUp returns a function that tells whether n more letters are ready in the queue than are now, or it is not known.
+func (s *shelf) countsUp(n int) func() bool {
+	known := func() bool { return true }
+	if n == 0 {
+		return known
+	}
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return known
+	}
+	ready := func() (int, error) {
+		declared, err := ch.QueueDeclarePassive(s.queue, true, false, false, false, nil)
+		return declared.Messages, err
+	}
+	before, err := ready()
+	if err != nil {
+		return known
+	}
+	return func() bool {
+		now, err := ready()
+		return err != nil || now >= before+n
+	}
 }

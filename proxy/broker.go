@@ -13,7 +13,7 @@ import (
 type broker struct {
 	config  func() (BrokerConfig, error) // read again at each dial: credentials may have been rotated
 	version string                       // of the program, for the broker's list of connections
-	declare bool                         // source queues that are missing are declared
+	declare table                        // how a source queue that is missing is declared; nil: it is waited for
 	grants  grants                       // what a user needs, for the words of errors
 	hosts   hostOrder
 	frame   atomic.Int64 // bytes a frame may have on the latest connection; 0 before the first
@@ -27,11 +27,20 @@ func newBroker(cfg *Config) *broker {
 	if config == nil {
 		config = func() (BrokerConfig, error) { return cfg.BrokerConfig, nil }
 	}
-	return &broker{config: config, version: cfg.Version, declare: cfg.RabbitMQDeclare, grants: neededGrants(cfg)}
+	return &broker{config: config, version: cfg.Version, grants: neededGrants(cfg)}
 }
 
-// sourceArguments declare a source queue that is missing, with RABBITMQ_DECLARE.
-func sourceArguments() table { return table{"x-queue-type": "quorum"} }
+// sourceArguments declare a source queue that is missing, with RABBITMQ_DECLARE; nil without. Order needs one consumer
+// at a time.
+func (c *Config) sourceArguments(q QueueConfig) table {
+	switch {
+	case !c.RabbitMQDeclare:
+		return nil
+	case q.Ordering.kept():
+		return table{"x-queue-type": "quorum", "x-single-active-consumer": true}
+	}
+	return table{"x-queue-type": "quorum"}
+}
 
 // consuming returns the consumer's connection, dialling when there is none.
 func (b *broker) consuming(ctx context.Context) (*connection, error) {

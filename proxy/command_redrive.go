@@ -174,7 +174,7 @@ func (r *redrive) connectAndRun(ctx, hard context.Context, cfg *Config, out *red
 	if err = missingQueue(checkQueue(shelf.conn, r.queue), r.queue, "create it first, nothing was put back"); err == nil {
 		err = missingQueue(r.run(ctx, hard), r.queue, "it was deleted meanwhile; the letters that are left stay where they are")
 	}
-	closed := errors.Join(shelf.giveBack(hard, r.unacked), shelf.close())
+	closed := shelf.close(hard, r.unacked)
 	stop()
 	p.closeNow()
 	switch {

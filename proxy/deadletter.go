@@ -91,16 +91,32 @@ func (q *queue) noteDead(m *message, o obituary) {
 		"error", o.problem, "dead_letter_queue", q.cfg.DeadLetterQueue)
 }
 
+// clearPause is how long after its settlement the record of a dead letter is deleted: the broker may be told and a quorum
+// queue not have it yet (see burst), and if the channel is lost then, the message comes again and must find itself dead.
+const clearPause = time.Second
+
 // clearDead deletes the record of a message that is now in the dead letters and whose outcome was never unknown, so
-// that any tool can put it back to work.
+// that any tool can put it back to work. Until then it is kept, also when the session that settled the message is lost.
 func (q *queue) clearDead(work context.Context, m *message, deadID string) {
-	_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, q.store.Undead(ctx, m.key, deadID)
+	session, key, id := m.session, m.key, m.logID() // not the message: its body may be large
+	q.handlers.Go(func() {
+		pause := time.NewTimer(clearPause)
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-session.ended:
+			if session.lost != nil {
+				return
+			}
+		}
+		_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, q.store.Undead(ctx, key, deadID)
+		})
+		if err != nil {
+			q.log.Warn("the record of a dead letter could not be deleted: until it expires, a message with this ID and without the header x-rabbitonce-dead-id is dead-lettered again",
+				"id", id, "error", err.Error())
+		}
 	})
-	if err != nil {
-		q.log.Warn("the record of a dead letter could not be deleted: until it expires, a message with this ID and without the header x-rabbitonce-dead-id is dead-lettered again",
-			"id", m.logID(), "error", err.Error())
-	}
 }
 
 // compose makes the message as it goes to the dead letters: as it was, and why it is dead.

@@ -93,6 +93,9 @@ func (b *broker) handshake(ctx context.Context, cfg *BrokerConfig, plain net.Con
 			return nil, err
 		}
 	}
+	if why == forConsuming {
+		conn = newLongLongConn(conn)
+	}
 	opened, err := openConnection(conn, e.vhost, who, "rabbitonce "+string(why), b.version)
 	if err != nil {
 		return nil, loginError(err, who)

@@ -24,9 +24,9 @@ type link struct {
 	watched chan struct{}   // closed by the reader of notices after that
 	blocked *blockage
 
-	mu    sync.Mutex
-	idle  []outlet
-	known map[string]bool // queues seen on this connection
+	mu        sync.Mutex
+	idle      []outlet
+	sightings map[string]*sighting // by queue
 }
 
 // dialLink opens a connection to publish on.
@@ -45,7 +45,7 @@ func (b *broker) dialLink(ctx context.Context) (*link, error) {
 }
 
 func newLink(notices <-chan blocking) *link {
-	return &link{notices: notices, watched: make(chan struct{}), blocked: newBlockage(), known: map[string]bool{}}
+	return &link{notices: notices, watched: make(chan struct{}), blocked: newBlockage(), sightings: map[string]*sighting{}}
 }
 
 // put publishes m and waits for the broker's word until giveUp is closed.
@@ -59,11 +59,8 @@ func (l *link) put(to destination, m letter, giveUp <-chan struct{}) error {
 }
 
 func (l *link) tryPut(to destination, m letter, giveUp <-chan struct{}) error {
-	if !l.knows(to.queue) {
-		if err := l.declare(to); err != nil {
-			return publishError(err, len(m.Body))
-		}
-		l.learn(to.queue)
+	if err := l.ensure(to); err != nil {
+		return publishError(err, len(m.Body))
 	}
 	free, err := l.take()
 	if err != nil {
@@ -73,22 +70,44 @@ func (l *link) tryPut(to destination, m letter, giveUp <-chan struct{}) error {
 	return publishError(free.send(to.queue, m, giveUp), len(m.Body))
 }
 
-func (l *link) knows(queue string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.known[queue]
+// sighting is whether a queue was seen on this connection. Who holds the turn may declare the queue: a quorum queue that
+// is being declared has no leader yet, and refuses what a second publisher, told that it exists, sends right away.
+type sighting struct {
+	turn chan struct{} // holds one token; who has it owns seen
+	seen bool
 }
 
-func (l *link) learn(queue string) {
+// see runs a function on the sighting of a queue.
+func (l *link) see(queue string, with func(*sighting) error) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known[queue] = true
+	s, ok := l.sightings[queue]
+	if !ok {
+		s = &sighting{turn: make(chan struct{}, 1)}
+		l.sightings[queue] = s
+	}
+	l.mu.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	return with(s)
+}
+
+// ensure has the queue declared unless it was seen before.
+func (l *link) ensure(to destination) error {
+	return l.see(to.queue, func(s *sighting) error {
+		if s.seen {
+			return nil
+		}
+		err := l.declare(to)
+		s.seen = err == nil
+		return err
+	})
 }
 
 func (l *link) forget(queue string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.known, queue)
+	_ = l.see(queue, func(s *sighting) error {
+		s.seen = false
+		return nil
+	})
 }
 
 // take returns a channel that nobody uses.

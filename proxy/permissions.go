@@ -48,6 +48,9 @@ func neededGrants(cfg *Config) grants {
 		if q.DeadLetterQueue != "" { // there is none with DEADLETTER_MODE=reject
 			g.configure = append(g.configure, q.DeadLetterQueue)
 		}
+		if q.Ordering.kept() { // nothing goes through wait queues
+			continue
+		}
 		for _, step := range waitSteps(q.Retry.Backoff, q.Retry.Hold) {
 			wait := waitQueue(q.Name, step)
 			g.configure, g.read = append(g.configure, wait), append(g.read, wait)

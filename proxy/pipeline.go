@@ -31,6 +31,8 @@ func (q *queue) handle(work, hold context.Context, s *session, d *delivery, p *p
 	m.place = p
 	var end ending
 	switch {
+	case brokerReturns(d) >= arrivalLimit && q.parkFor(hold, m, returnStep):
+		end.fate = fateParked
 	case q.awaitTurn(hold, p) != nil:
 		end = ending{fate: fateReturned}
 	case identified:
@@ -97,7 +99,7 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 // too often: then it takes the way through a wait queue, which starts the broker's count anew.
 func (q *queue) keepFromLimit(work, hold context.Context, m *message) ending {
 	if brokerReturns(m.delivery) >= returnsLimit && !errors.Is(context.Cause(hold), errSessionEnded) {
-		ctx, cancel := context.WithTimeout(work, recordTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(work), recordTimeout) // a POST that was cut off comes here too
 		defer cancel()
 		if q.park(ctx, m, returnStep) {
 			return ending{fate: fateParked}

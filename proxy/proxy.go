@@ -43,17 +43,9 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 	if reload == nil {
 		reload = func() (*Config, error) { return cfg, nil }
 	}
-	stored := cfg.Dedup
-	stored.Credentials = func(context.Context) (string, string, error) {
-		now, err := reload()
-		if err != nil {
-			return "", "", fmt.Errorf("read credentials again: %w", err)
-		}
-		return now.Dedup.Login()
-	}
-	store, err := dedup.New(stored, dedup.WithRegisterer(registry))
+	store, err := openStore(cfg.Dedup, reload, dedup.WithRegisterer(registry))
 	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+		return nil, err
 	}
 	p := &Proxy{
 		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,
@@ -85,13 +77,18 @@ func (p *Proxy) publishingAlarm(err error) {
 
 // probeStore asks the store whether it takes claims, under a key of this process alone.
 func (p *Proxy) probeStore() func(context.Context) error {
+	key := probeKey(p.cfg)
+	return func(ctx context.Context) error { return p.store.Probe(ctx, key) }
+}
+
+// probeKey is a fresh key under the prefix of the queues, which a user may be limited to.
+func probeKey(cfg *Config) string {
 	prefix, consumer := "rabbitonce", "probe"
-	if len(p.cfg.Queues) > 0 {
-		prefix, consumer = p.cfg.Queues[0].Dedup.Prefix, p.cfg.Queues[0].Dedup.Consumer
+	if len(cfg.Queues) > 0 {
+		prefix, consumer = cfg.Queues[0].Dedup.Prefix, cfg.Queues[0].Dedup.Consumer
 	}
 	token := dedup.NewToken()
-	key := dedup.Key(prefix, consumer, dedup.ID{Source: "probe", Value: hex.EncodeToString(token[:])})
-	return func(ctx context.Context) error { return p.store.Probe(ctx, key) }
+	return dedup.Key(prefix, consumer, dedup.ID{Source: "probe", Value: hex.EncodeToString(token[:])})
 }
 
 func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
@@ -116,6 +113,7 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		room:        newRoom(cfg.Prefetch),
 		slots:       make(chan struct{}, cfg.Forward.Concurrency),
 	}
+	q.broker.declare = p.cfg.sourceArguments(cfg)
 	if cfg.Ordering.kept() {
 		q.lanes = newLanes()
 	}

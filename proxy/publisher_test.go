@@ -15,6 +15,7 @@ import (
 type fakeBroker struct {
 	mu       sync.Mutex
 	answers  map[string]func() error // by queue; nil means a confirm at once
+	declares chan struct{}           // a declaration waits for its end; nil does not
 	declared []string
 	links    []*fakeLink
 	outlets  int // opened
@@ -53,6 +54,9 @@ func (b *fakeBroker) dial(context.Context) (*link, error) {
 		return &fakeLane{broker: b, link: f}, nil
 	}
 	l.declare = func(to destination) error {
+		if b.declares != nil {
+			<-b.declares
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.declared = append(b.declared, to.queue)
@@ -396,4 +400,28 @@ func TestADeadLetterQueueHasNoLimitWhereThereIsOne(t *testing.T) {
 			t.Errorf("version %q changes a wait queue's arguments, which must stay what they are over an upgrade", version)
 		}
 	}
+}
+
+// TestAQueueIsDeclaredOnce publishes several messages to a queue that nobody has seen.
+func TestAQueueIsDeclaredOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker()
+		p := b.publisher(t)
+		declared := make(chan struct{})
+		b.declares = declared
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if err := p.publish(t.Context(), destination{queue: "a"}, letter{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(declared)
+		all.Wait()
+		if len(b.declared) != 1 {
+			t.Errorf("declared %v", b.declared)
+		}
+	})
 }

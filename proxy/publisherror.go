@@ -15,10 +15,6 @@ var (
 	errUnlike     = errors.New("the queue exists with other arguments: delete it when it is empty, and it is declared anew; until then messages wait where they are")
 )
 
-// preconditionFailed is the reply code of a channel that the broker closes because of what was asked on it
-// (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
-const preconditionFailed = 406
-
 // publishError puts a remedy to what the broker says of a message with so many bytes, or of its queue. Any other error stays
 // as it is.
 func publishError(err error, size int) error {

@@ -89,7 +89,7 @@ func latestDeath(headers table) table {
 // changed. The dead-id is none of them, it opens the record; nor is what was left out, which stays true.
 var deathNotes = []string{
 	"reason", "attempts", "status", "error", "response", "queue", "exchange", "routing-key", "first-seen", "dead-at",
-	"expiration", "user-id",
+	"expiration", "user-id", "priority",
 }
 
 // beforeDeath makes the message of a letter what it was. ours tells that this program wrote the letter.
@@ -106,6 +106,9 @@ func beforeDeath(d *delivery, death table, ours bool) *delivery {
 			m.RoutingKey, _ = keys[0].(string)
 		}
 		m.Expiration, _ = death["original-expiration"].(string)
+	}
+	if priority, ok := d.Headers[headerPrefix+"priority"].(uint8); ok {
+		m.Priority = priority
 	}
 	if user := text("user-id"); user != "" {
 		m.UserId = user
@@ -130,7 +133,8 @@ func beforeDeath(d *delivery, death table, ours bool) *delivery {
 func (l deadLetter) redriven() letter { return parcel(l.message, time.Now()) }
 
 // moved is a letter as it goes to the end of its own queue: the same, but for what a publisher cannot send in another's
-// name, and for headers that route.
+// name, for headers that route, and for a priority, with which it would not go to the end
+// (https://www.rabbitmq.com/docs/priority).
 func (l deadLetter) moved() letter {
 	d := l.delivery
 	headers := make(table, len(d.Headers)+3)
@@ -144,8 +148,11 @@ func (l deadLetter) moved() letter {
 	if d.UserId != "" {
 		headers[headerPrefix+"user-id"] = d.UserId
 	}
+	if d.Priority != 0 {
+		headers[headerPrefix+"priority"] = d.Priority
+	}
 	return letter{
-		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode, Priority: d.Priority,
+		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode,
 		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type,
 		AppId: d.AppId, Body: d.Body,
 	}

@@ -24,6 +24,7 @@ type redriveReport struct {
 	ByReason        map[string]int `json:"by_reason"`    // of those put back
 	OtherQueues     int            `json:"other_queues"` // letters that are not this queue's
 	NotSelected     int            `json:"not_selected"` // letters of this queue that were not asked for
+	DiedSince       int            `json:"died_since"`   // letters that came after the start and were met; they stay
 	MovedToEnd      int            `json:"moved_to_end"` // of the letters that stay
 	UnknownOutcome  int            `json:"unknown_outcome"`
 	RecordsExpired  int            `json:"records_expired"` // of those of unknown outcome
@@ -82,6 +83,9 @@ func (r *redriveReport) write(w io.Writer) {
 	line("%s to %s: %d%s", verb, r.Queue, r.PutBack, r.reasons())
 	if n := r.OtherQueues + r.NotSelected; n > 0 {
 		line("left where they are: %d (of other queues %d, not selected %d)", n, r.OtherQueues, r.NotSelected)
+	}
+	if r.DiedSince > 0 {
+		line("died since the start, and left too: %d", r.DiedSince)
 	}
 	if r.MovedToEnd > 0 {
 		line("moved to the end of %s: %d of those that stay", r.DeadLetterQueue, r.MovedToEnd)

@@ -14,7 +14,7 @@ import (
 // fullReport is the report about letters of every kind.
 func fullReport() *redriveReport {
 	r := newRedriveReport("orders", "orders.dead", false)
-	r.Letters, r.LookedAt, r.OtherQueues, r.NotSelected, r.MovedToEnd = 9, 7, 1, 2, 1
+	r.Letters, r.LookedAt, r.OtherQueues, r.NotSelected, r.MovedToEnd, r.DiedSince = 9, 7, 1, 2, 1, 3
 	for _, l := range []deadLetter{
 		{reason: "rejected", id: "a", deadAt: time.Now().Add(-3 * time.Hour)},
 		{reason: "unknown-outcome", id: "b", deadAt: time.Now()},
@@ -33,6 +33,7 @@ func TestRedriveSummary(t *testing.T) {
 	want := `looked at: 7 of the 9 letters of orders.dead
 put back to orders: 4 (broker-rejected 1, rejected 1, unknown-outcome 2)
 left where they are: 3 (of other queues 1, not selected 2)
+died since the start, and left too: 3
 moved to the end of orders.dead: 1 of those that stay
 of unknown outcome: 2; the work may have been done already, and the next POST says Delivery-Outcome-Unknown: true
 of these, died longer than DEDUP_RETENTION ago: 1; the record is gone, and the next POST does not say so

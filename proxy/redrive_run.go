@@ -43,7 +43,7 @@ type redrive struct {
 	deadQueue string
 	identify  func(dedup.Envelope) string
 	retention time.Duration // of records
-	total     int           // how many letters were there at the start: no more are looked at, so that it ends
+	total     int           // how many letters were there at the start: no more of them are looked at, so that it ends
 	limit     int           // how many go back; 0 is all
 	rate      float64       // how many go back a second; 0 is as fast as they are confirmed, and not in order
 	dry       bool          // nothing goes back
@@ -53,6 +53,7 @@ type redrive struct {
 	progress  func(redriveReport) // told about once a second
 
 	report   redriveReport
+	began    time.Time
 	started  int              // publishes to the source queue, confirmed or under way
 	underWay int              // publishes under way
 	unacked  int              // letters taken and not acknowledged
@@ -77,6 +78,7 @@ type publication struct {
 // run looks at every letter that was there at the start. The end of ctx ends it after the publishes under way, the end
 // of hard ends those too. Whatever it returns, every letter is in one of the two queues, at worst in both.
 func (r *redrive) run(ctx, hard context.Context) error {
+	r.began = time.Now()
 	r.results = make(chan publication, redriveWidth)
 	defer r.workers.Wait()
 	tick := time.NewTicker(time.Second)
@@ -102,8 +104,6 @@ func (r *redrive) work(ctx, hard context.Context) error {
 			return err
 		}
 		r.unacked++
-		r.report.LookedAt++
-		r.report.Letters = max(r.report.Letters, r.report.LookedAt)
 		if err := r.handle(ctx, hard, readLetter(d, r.identify)); err != nil {
 			return err
 		}
@@ -111,7 +111,22 @@ func (r *redrive) work(ctx, hard context.Context) error {
 	return nil
 }
 
+// handle does with a letter what is to be done with it. One that died since the start stays: with a priority it comes
+// before the others, again and again. It counts as one of them only when it cannot be held, so that there is an end.
 func (r *redrive) handle(ctx, hard context.Context, l deadLetter) error {
+	since := l.deadAt.After(r.began)
+	if since {
+		r.report.DiedSince++
+	}
+	if since && r.canHold(l) {
+		r.hold(l)
+		return nil
+	}
+	r.report.LookedAt++
+	r.report.Letters = max(r.report.Letters, r.report.LookedAt)
+	if since {
+		return r.move(ctx, hard, l)
+	}
 	switch r.judge(l) {
 	case selectedOther:
 		r.report.OtherQueues++
@@ -150,19 +165,28 @@ func (r *redrive) pace(ctx context.Context) error {
 	return nil
 }
 
-// leave holds a letter that does not go back, or moves it to the end of its queue: when too much is held, and when
-// the broker has seen it come back so often that one more time could drop it.
+// leave holds a letter that does not go back, or moves it to the end of its queue.
 func (r *redrive) leave(ctx, hard context.Context, l deadLetter) error {
-	full := len(r.held) >= mostHeld || r.heldBytes+len(l.Body) > mostHeldBytes
-	if r.rotating || full || brokerReturns(l.delivery) >= returnsLimit {
+	if !r.canHold(l) {
 		return r.move(ctx, hard, l)
 	}
+	r.hold(l)
+	return nil
+}
+
+// canHold is false when too much is held, and when the broker has seen a letter come back so often that one more time
+// could drop it.
+func (r *redrive) canHold(l deadLetter) bool {
+	full := len(r.held) >= mostHeld || r.heldBytes+len(l.Body) > mostHeldBytes
+	return !r.rotating && !full && brokerReturns(l.delivery) < returnsLimit
+}
+
+func (r *redrive) hold(l deadLetter) {
 	if len(r.held) == 0 {
 		r.heldSince = time.Now()
 	}
 	r.held = append(r.held, l)
 	r.heldBytes += len(l.Body)
-	return nil
 }
 
 // releaseOld moves what has been held for long, before the broker takes it for forgotten and closes the channel. From

@@ -130,6 +130,10 @@ func TestMovedIsTheSameLetter(t *testing.T) {
 	before.Headers["x-delivery-count"] = int64(2)
 	after := arrived(readLetter(&before, byMessageID).moved(), "orders.dead")
 	delete(before.Headers, "x-delivery-count")
+	if before.Headers["x-rabbitonce-priority"] = uint8(3); after.Priority != 0 { // it would not go to the end
+		t.Errorf("moved with priority %d", after.Priority)
+	}
+	before.Priority = 0
 	if diff := cmp.Diff(before, after, sameMessage); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}

@@ -37,12 +37,14 @@ type session struct {
 	consumer *consumer
 	settled  chan settlement
 	ended    chan struct{} // closed by run when it returns
+	lost     error         // why the broker's side ended; nil when all was settled first. Read after ended
 
 	book      *ackBook
 	open      int  // deliveries taken in and not settled
 	cancelled bool // the consumer was cancelled by us; when ordered: nothing is taken in any more
 	ordered   bool // what is not settled goes back all at once, with the channel; see cancelWhenHeld
 	askedType bool // the broker was asked whether the queue is a stream
+	burst     burst
 }
 
 func newSession(c *consumer, prefetch int) *session {
@@ -57,7 +59,8 @@ func (s *session) settle(tag uint64, verb settleVerb) {
 	}
 }
 
-// ackNow acknowledges tag without waiting for others and reports whether the ack reached the broker.
+// ackNow acknowledges tag without waiting for others and reports whether the ack reached the broker. A quorum queue may
+// still have to take it in: see burst.
 func (s *session) ackNow(tag uint64) bool { return s.settleNow(tag, settleAck) }
 
 // rejectNow rejects tag and reports whether the reject reached the broker.
@@ -86,10 +89,11 @@ func (s *session) settleNow(tag uint64, verb settleVerb) bool {
 // run takes deliveries in and settles them until the channel ends, or until hold ends and every delivery is settled.
 // start is called for each delivery, with a context that ends with hold or with the session. The error tells why the
 // broker's side ended.
-func (s *session) run(hold context.Context, start func(hold context.Context, d *delivery)) error {
+func (s *session) run(hold context.Context, start func(hold context.Context, d *delivery)) (err error) {
 	inner, end := context.WithCancelCause(hold)
 	defer func() {
 		end(errSessionEnded)
+		s.lost = err
 		close(s.ended)
 		s.consumer.close()
 	}()
@@ -126,7 +130,11 @@ func (s *session) run(hold context.Context, start func(hold context.Context, d *
 			return channelEnd(err)
 		}
 	}
-	return s.ackSingles()
+	if err := s.ackSingles(); err != nil {
+		return err
+	}
+	time.Sleep(s.burst.quiet(time.Now()))
+	return nil
 }
 
 // draining is closed when the consumer has to be cancelled; nil, which is never ready, once it was.
@@ -169,13 +177,14 @@ func (s *session) provesStream(d *delivery) bool {
 	return s.consumer.isStream()
 }
 
-// takeIn starts a handler, or gives the delivery back when the session no longer takes any.
+// takeIn starts a handler, or gives the delivery back when the session no longer takes any. One that has come back
+// before is the handler's all the same: it may have to take another way than back.
 func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) {
 	if s.ordered && inner.Err() != nil {
 		return
 	}
 	s.open++
-	if inner.Err() != nil {
+	if inner.Err() != nil && brokerReturns(d) < returnsLimit {
 		s.settled <- settlement{tag: d.DeliveryTag, verb: settleGiveBack}
 		return
 	}
@@ -195,6 +204,7 @@ func (s *session) settleAll(st settlement, patience *time.Timer) error {
 		}
 	}
 	if tag, acks := s.book.prefix(); acks > 0 {
+		s.burst.add(time.Now())
 		if err := s.consumer.ack(tag, acks > 1); err != nil {
 			return err
 		}
@@ -215,6 +225,7 @@ func (s *session) settleOne(st settlement) error {
 		return nil // still open for the book: no ack may cover it
 	case st.verb == settleGiveBack:
 		s.book.forgo(st.tag)
+		s.burst.add(time.Now())
 		return s.consumer.giveBack(st.tag)
 	case st.sent != nil:
 		s.book.forgo(st.tag)
@@ -222,6 +233,7 @@ func (s *session) settleOne(st settlement) error {
 		if st.verb == settleReject {
 			act = s.consumer.reject
 		}
+		s.burst.add(time.Now())
 		if err := act(st.tag); err != nil {
 			return err
 		}
@@ -237,6 +249,7 @@ func (s *session) settleOne(st settlement) error {
 
 func (s *session) ackSingles() error {
 	for _, tag := range s.book.singles() {
+		s.burst.add(time.Now())
 		if err := s.consumer.ack(tag, false); err != nil {
 			return err
 		}

@@ -16,10 +16,11 @@ import (
 
 // waitStep is the time-to-live of the wait queue for a pause: the longest step that is not longer. A message whose
 // pause is longer than every step goes through a wait queue more than once. ok is false when every step is longer: the
-// message waits here, or it would come late.
+// message waits here, or it would come late. RETRY_HOLD is no such step: it can be so short that a message would come
+// round all the time.
 func (q *queue) waitStep(pause time.Duration) (step time.Duration, ok bool) {
 	for _, s := range q.waitSteps {
-		if s <= pause {
+		if s > q.cfg.Retry.Hold && s <= pause {
 			step, ok = s, true
 		}
 	}

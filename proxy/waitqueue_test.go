@@ -28,7 +28,8 @@ func TestWaitSteps(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	q := &queue{waitSteps: []time.Duration{30 * s, 120 * s}}
+	q := &queue{waitSteps: []time.Duration{5 * s, 30 * s, 120 * s}}
+	q.cfg.Retry.Hold = 5 * s // a step for what makes room, not for a pause
 	for pause, want := range map[time.Duration]time.Duration{
 		0: 0, 6 * s: 0, 29 * s: 0, 31 * s: 30 * s, 120 * s: 120 * s, time.Hour: 120 * s, // never later than asked
 	} {

@@ -122,6 +122,13 @@ func TestOddPasswords(t *testing.T) {
 				"RABBITMQ_URL": "amqp://" + shared.broker.Addr, "RABBITMQ_USERNAME": passwordPrefix + name, "RABBITMQ_PASSWORD": password,
 			})
 		})
+		t.Run(name+" in a file", func(t *testing.T) {
+			t.Parallel()
+			newBench(t, env{
+				"RABBITMQ_URL": "amqp://" + shared.broker.Addr, "RABBITMQ_USERNAME": passwordPrefix + name,
+				"RABBITMQ_PASSWORD_FILE": writeFile(t, password+"\n"),
+			})
+		})
 	}
 }
 

@@ -124,6 +124,9 @@ func writeDefinitions() (path string, err error) {
 	for name, a := range leastUsers() {
 		add(name, sidecarPassword, "", a.configure, a.write, a.read, "/")
 	}
+	for name, a := range checkedUsers() {
+		add(name, sidecarPassword, "", a.configure, a.write, a.read, "/")
+	}
 	add(certificateUser, "", "", all, all, all, "/")
 	for name, password := range oddPasswords() {
 		add(passwordPrefix+name, password, "", all, all, all, "/")

@@ -128,18 +128,13 @@ func TestSettingsOfOneQueue(t *testing.T) {
 // TestWhereValuesComeFrom: files, the prefix that wins, and values that are empty.
 func TestWhereValuesComeFrom(t *testing.T) {
 	t.Parallel()
-	file := func(t *testing.T, content string) string {
-		path := filepath.Join(t.TempDir(), "value")
-		must(t, os.WriteFile(path, []byte(content), 0o600))
-		return path
-	}
 	for name, settings := range map[string]func(*testing.T, env) env{
 		"files": func(t *testing.T, e env) env {
 			return env{
-				"RABBITMQ_URL": "", "RABBITMQ_URL_FILE": file(t, "amqp://"+shared.broker.Addr+"\n"),
-				"RABBITMQ_USERNAME": sidecarUser, "RABBITMQ_PASSWORD_FILE": file(t, sidecarPassword+"\r\n"),
-				"REDIS_URL": "", "REDIS_URL_FILE": file(t, "redis://"+shared.redis.Addr), "REDIS_PASSWORD_FILE": file(t, redisPassword+"\n"),
-				"FORWARD_URL": "", "RABBITONCE_FORWARD_URL_FILE": file(t, e["FORWARD_URL"]+"\n"),
+				"RABBITMQ_URL": "", "RABBITMQ_URL_FILE": writeFile(t, "amqp://"+shared.broker.Addr+"\n"),
+				"RABBITMQ_USERNAME": sidecarUser, "RABBITMQ_PASSWORD_FILE": writeFile(t, sidecarPassword+"\r\n"),
+				"REDIS_URL": "", "REDIS_URL_FILE": writeFile(t, "redis://"+shared.redis.Addr), "REDIS_PASSWORD_FILE": writeFile(t, redisPassword+"\n"),
+				"FORWARD_URL": "", "RABBITONCE_FORWARD_URL_FILE": writeFile(t, e["FORWARD_URL"]+"\n"),
 			}
 		},
 		"verbatim": func(*testing.T, env) env {
@@ -172,6 +167,14 @@ func TestWhereValuesComeFrom(t *testing.T) {
 			b.finish()
 		})
 	}
+}
+
+// writeFile writes a file for a NAME_FILE variable and returns its path.
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "value")
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
 }
 
 // TestConsumerNames: the pair of message ID and consumer is the identity, and vhost and queue make the consumer's name.

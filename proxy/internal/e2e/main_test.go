@@ -42,6 +42,7 @@ func run(m *testing.M) (code int) {
 	}
 	if err == nil {
 		code = m.Run()
+		err = lastLook()
 	}
 	if err := errors.Join(err, closeShared(), goleak.Find()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -68,6 +69,21 @@ func printServers() error {
 		fmt.Println("servers: " + text)
 	}
 	return err
+}
+
+// lastLook is at what the tests left on the shared servers.
+func lastLook() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	mistakes, err := protocolMistakes(shared.broker.LogPath)
+	for _, m := range mistakes {
+		err = errors.Join(err, fmt.Errorf("the broker's log: %s", m))
+	}
+	immortal, redisErr := immortalRecords(ctx, shared.redis.URL)
+	for _, key := range immortal {
+		err = errors.Join(err, fmt.Errorf("a record that never expires: %s", key))
+	}
+	return errors.Join(err, redisErr)
 }
 
 func closeShared() error {

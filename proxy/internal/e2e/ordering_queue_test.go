@@ -131,6 +131,15 @@ func TestStrictOrderOverReplicas(t *testing.T) {
 	s.posts("order-120", 1)
 }
 
+// Catches: a queue that RABBITMQ_DECLARE makes without a single active consumer: the next replica would spoil the order.
+func TestOrderDeclaresASingleActiveConsumer(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, nil)
+	s.must(s.client.Delete(s.queue))
+	s.start(orderly("queue"), env{"RABBITMQ_DECLARE": "true"}).waitConsuming()
+	s.must(s.client.DeclareQuorum(s.queue, amqp.Table{"x-single-active-consumer": true})) // refused when the arguments differ
+}
+
 // Catches: a replica that was cut off without notice and works on what it has, while the one that took over works on the same messages.
 func TestStrictOrderWithAReplicaCutOff(t *testing.T) {
 	t.Parallel()

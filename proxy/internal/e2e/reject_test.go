@@ -65,6 +65,7 @@ func TestDeadLettersByReject(t *testing.T) {
 	s.rejected(graveyard, "a")
 	replica.waitMetric(`rabbitonce_dead_letters_total{queue="{queue}",reason="rejected"}`, 1)
 	replica.waitMetric(`rabbitonce_deliveries_total{outcome="dead_letter",queue="{queue}"}`, 1)
+	replica.waitMetric(`rabbitonce_store_operations_total{operation="undead",result="ok"}`, 1)
 	s.publish("a") // put back: as new
 	s.answeredBy("a", 2)
 	s.publish("unknown")

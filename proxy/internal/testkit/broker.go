@@ -231,7 +231,7 @@ func (b *Broker) Version() (string, error) {
 func (b *Broker) Node() string { return b.node }
 
 // QueueCounts returns how many messages of a queue wait and how many are with consumers. The counts of a quorum queue
-// are as old as its tick, which this node takes every 200 ms.
+// are as old as its tick, which this node takes every 500 ms.
 func (b *Broker) QueueCounts(ctx context.Context, queue string) (ready, unacknowledged int, err error) {
 	out, err := b.Ctl(ctx, "list_queues", "--no-table-headers", "name", "messages_ready", "messages_unacknowledged")
 	if err != nil {

@@ -55,7 +55,7 @@ func writeBrokerFiles(dir string, amqpPort int, options BrokerOptions) error {
 	}, options.Config...)
 	files := map[string]string{
 		"rabbitmq.conf":     strings.Join(conf, "\n") + "\n",
-		"advanced.config":   "[{rabbit, [{quorum_tick_interval, 200}]}].\n",
+		"advanced.config":   "[{rabbit, [{quorum_tick_interval, 500}]}].\n",
 		"rabbitmq-env.conf": "",
 		"enabled_plugins":   "[" + strings.Join(options.Plugins, ",") + "].\n",
 	}
