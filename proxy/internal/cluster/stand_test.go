@@ -34,9 +34,16 @@ var members = amqp.Table{"x-quorum-initial-group-size": 3}
 // newStand returns a stand whose replica is at work. Each POST takes a moment, so that some are under way at any time.
 func newStand(t *testing.T, behaviour testkit.Behaviour) *stand {
 	t.Helper()
+	return newStandVia(t, shared.cluster.URL(), behaviour)
+}
+
+// newStandVia is newStand with a replica that is given another URL of the cluster.
+func newStandVia(t *testing.T, url string, behaviour testkit.Behaviour) *stand {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	s := &stand{t: t, ctx: ctx, nodes: shared.cluster.Nodes, queue: t.Name()}
+	s.must(shared.cluster.StartAll(ctx))               // a test that failed may have left nodes dead
 	s.eventually("queues are declared", func() error { // a cluster that was just put together again may not be ready for it
 		return s.onAnyNode(func(c *testkit.Client) error {
 			if err := c.DeclareQuorum(s.queue, members); err != nil {
@@ -50,7 +57,7 @@ func newStand(t *testing.T, behaviour testkit.Behaviour) *stand {
 	s.must(err)
 	t.Cleanup(func() { s.closed(s.service.Close()) })
 	s.replica, err = testkit.StartReplica(shared.binary.Path, map[string]string{
-		"RABBITMQ_URL": shared.cluster.URL(), "REDIS_URL": shared.redis.URL, "QUEUES": s.queue, "FORWARD_URL": s.service.URL + "/work",
+		"RABBITMQ_URL": url, "REDIS_URL": shared.redis.URL, "QUEUES": s.queue, "FORWARD_URL": s.service.URL + "/work",
 		"DEDUP_PREFIX": s.queue, "ADMIN_ADDR": "", "RETRY_HOLD": "1s", "RETRY_BACKOFF": "2s",
 	})
 	s.must(err)

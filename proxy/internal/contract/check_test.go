@@ -321,7 +321,7 @@ func TestCheckAlarm(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, client.Close()) }()
 	b := &bench{t: t, queue: nameOf(t), service: startService(t)}
-	must(t, client.DeclareQuorum(b.queue, nil))
+	must(t, client.DeclareSource(b.queue, nil))
 	_, err = broker.Ctl(within(t), "set_vm_memory_high_watermark", "0.00000001")
 	must(t, err)
 	b.lines(env{"RABBITMQ_URL": broker.URL}, 1, [][]string{{"FAIL", "publishing", "blocks publishers", "free memory"}, {"ok", "queue " + b.queue}}, "--timeout", "20s")

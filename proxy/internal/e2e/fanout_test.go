@@ -13,7 +13,7 @@ func (s *stand) fan(client *testkit.Client, ids []string, queues ...string) {
 	exchange := s.queue + ".created"
 	s.must(client.DeclareExchange(exchange, "fanout"))
 	for _, queue := range queues {
-		s.must(client.DeclareQuorum(queue, nil))
+		s.must(client.DeclareSource(queue, nil))
 		s.must(client.Bind(queue, "", exchange))
 	}
 	for range 2 {

@@ -62,7 +62,7 @@ func vhostCreated(t *testing.T, broker *testkit.Broker) {
 	client, err := testkit.Dial(vhostURL(broker, "guest", "guest", vhost))
 	s.must(err)
 	defer func() { s.closed(client.Close()) }()
-	s.must(client.DeclareQuorum(s.queue, nil))
+	s.must(client.DeclareSource(s.queue, nil))
 	s.must(client.PublishTo(s.ctx, s.queue, message("a")))
 	s.ctl("set_permissions", "-p", vhost, lateUser, ".*", ".*", ".*")
 	since := time.Now()
@@ -85,7 +85,7 @@ func oddVhostNames(t *testing.T, broker *testkit.Broker) {
 		at := vhostURL(broker, "guest", "guest", vhost)
 		client, err := testkit.Dial(at)
 		s.must(err)
-		s.must(client.DeclareQuorum(s.queue, nil))
+		s.must(client.DeclareSource(s.queue, nil))
 		s.must(client.PublishTo(s.ctx, s.queue, message("a"), message("a")))
 		r := s.start(env{"RABBITMQ_URL": at}) // the same records for all, told apart by the vhost
 		s.begun("a", i+1)
