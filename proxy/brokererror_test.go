@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -105,9 +106,17 @@ func TestLoginErrors(t *testing.T) {
 		"alert":                   {&amqp.Error{Code: amqp.FrameError, Reason: "remote error: tls: expired certificate"}, password, endTLS, "RABBITMQ_TLS_CERT_FILE"},
 		"vhost":                   {reply(530, "NOT_ALLOWED - vhost nowhere not found"), password, endVhostMissing, "%2F"},
 	} {
-		err := loginError(c.err, c.who)
+		err := loginError(c.err, c.who, false)
 		if got := whyEnded(err); got != c.want || !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v, %v; want %v, %q", name, got, err, c.want, c.words)
+		}
+	}
+	for _, lost := range []error{&amqp.Error{Code: amqp.FrameError, Reason: "EOF"}, syscall.ECONNRESET} { // over TLS, without the alert that says why
+		if err := loginError(lost, certificate, true); whyEnded(err) != endTLS || !strings.Contains(err.Error(), "RABBITMQ_TLS_CERT_FILE") {
+			t.Errorf("over TLS: %v", err)
+		}
+		if err := loginError(lost, password, false); whyEnded(err) != endNetwork {
+			t.Errorf("without TLS: %v", err)
 		}
 	}
 }

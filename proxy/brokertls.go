@@ -46,6 +46,10 @@ func tlsRemedy(err error, name string) string {
 	return alertRemedy(err.Error())
 }
 
+// silentRefusal is the remedy when the broker's alert was lost with the connection: what we write meanwhile is answered
+// with a reset, which overtakes it.
+const silentRefusal = "; the broker may want a client certificate, or not accept ours: check RABBITMQ_TLS_CERT_FILE; its log says more"
+
 // alertRemedy reads what the broker objects to: with TLS 1.3 its alert comes after our side of the handshake is over,
 // and the AMQP library hands on only the words (https://pkg.go.dev/crypto/tls#AlertError).
 func alertRemedy(words string) string {

@@ -98,18 +98,20 @@ func (b *broker) handshake(ctx context.Context, cfg *BrokerConfig, plain net.Con
 	}
 	opened, err := openConnection(conn, e.vhost, who, "rabbitonce "+string(why), b.version)
 	if err != nil {
-		return nil, loginError(err, who)
+		return nil, loginError(err, who, e.tls)
 	}
 	return opened, nil
 }
 
 // loginError says what is wrong with a handshake. The library takes every loss of the connection in the handshake for
 // a refusal; a broker that refuses says so, since it is asked to (see wordedAuth).
-func loginError(err error, who login) error {
+func loginError(err error, who login, overTLS bool) error {
 	e, ok := errors.AsType[*closing](err)
 	switch {
+	case !ok && overTLS:
+		return trouble(endTLS, fmt.Errorf("connection lost before the login: %w%s", err, silentRefusal))
 	case !ok:
-		return err
+		return trouble(endNetwork, fmt.Errorf("connection lost before the login: %w", err))
 	case isNoMechanism(e) && who.external:
 		t := trouble(endLoginRefused, errors.New("the broker does not offer a login by certificate (EXTERNAL)"))
 		t.remedy = "enable its plugin rabbitmq_auth_mechanism_ssl and auth_mechanisms, or give RABBITMQ_PASSWORD"
@@ -122,6 +124,8 @@ func loginError(err error, who login) error {
 		return trouble(endNetwork, errors.New("connection lost during the login"))
 	case !e.Server && alertRemedy(e.Reason) != "":
 		return trouble(endTLS, errors.New(e.Reason+alertRemedy(e.Reason)))
+	case !e.Server && overTLS:
+		return trouble(endTLS, fmt.Errorf("connection lost before the login: %s%s", e.Reason, silentRefusal))
 	case !e.Server:
 		return trouble(endNetwork, fmt.Errorf("connection lost before the login: %s; is this the port of AMQP, and does it want TLS (amqps://)?", e.Reason))
 	}
