@@ -251,6 +251,8 @@ func (b *broker) openShelf(ctx context.Context, queue string) (s *shelf, ready i
 	if err != nil {
 		return nil, 0, fmt.Errorf("connect: %w", err)
 	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(closeTimeout)) })
+	defer stop()
 	ch, err := conn.Channel()
 	if err != nil {
 		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))

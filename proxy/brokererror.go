@@ -34,7 +34,7 @@ func (t *brokerTrouble) Why() string { return t.why.String() }
 
 // errUndecodable is a delivery that the AMQP library refuses, with the whole connection: its headers are nested
 // deeper than 32 levels, or one list or table in them has more than 8192 elements.
-var errUndecodable = trouble(endUndecodable, errors.New("a message's headers cannot be decoded (nested deeper than 32 levels, or more than 8192 elements in one list): move the message at the head of the queue elsewhere, with a shovel or by purging it"))
+var errUndecodable = trouble(endUndecodable, errors.New("a message's headers cannot be decoded (nested deeper than 32 levels, or more than 8192 elements in one list): move the message at the head of the queue elsewhere, with a shovel or by purging it, and start the process again: it is not tried more than a few times, since a quorum queue drops a message that comes back too often"))
 
 // errStream refuses a stream: its messages cannot be settled one by one, and an ack removes nothing.
 var errStream = trouble(endStream, errors.New("the queue is a stream, which cannot be consumed: use a quorum or classic queue"))

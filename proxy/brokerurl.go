@@ -24,6 +24,9 @@ func (e endpoint) address() string { return net.JoinHostPort(e.host, strconv.Ito
 // errURL is all that is said about a URL that does not parse: the parser's own words repeat the password.
 var errURL = errors.New("is not a valid URL like amqp://user:password@host:5672/vhost: percent-encode special characters in the user name, password and vhost, or use RABBITMQ_USERNAME and RABBITMQ_PASSWORD, which are taken as they are")
 
+// errRepeatedLogin is a list of whole URLs where one URL with a list of hosts belongs.
+var errRepeatedLogin = errors.New("gives the user more than once: write user and password once, before the first host, like amqp://user:password@one:5672,two:5672/vhost (a comma or @ in them is percent-encoded)")
+
 // parseBrokerURL reads an AMQP URL whose authority may list several hosts, comma-separated
 // (https://www.rabbitmq.com/docs/uri-spec).
 func parseBrokerURL(raw string) ([]endpoint, error) {
@@ -41,6 +44,9 @@ func parseBrokerURL(raw string) ([]endpoint, error) {
 	user, hosts := "", authority
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		user, hosts = authority[:i+1], authority[i+1:]
+	}
+	if strings.Contains(user, "@") && strings.Contains(strings.TrimSuffix(user, "@"), ",") && strings.Contains(strings.TrimSuffix(user, "@"), "@") {
+		return nil, errRepeatedLogin
 	}
 	var all []endpoint
 	for host := range strings.SplitSeq(hosts, ",") {

@@ -17,10 +17,12 @@ const (
 type burst struct {
 	began time.Time
 	count int
+	until time.Time // an earlier burst needs until then
 }
 
 func (b *burst) add(now time.Time) {
 	if now.Sub(b.began) > commandsTake {
+		b.until = now.Add(b.quiet(now))
 		b.began, b.count = now, 0
 	}
 	b.count++
@@ -28,8 +30,9 @@ func (b *burst) add(now time.Time) {
 
 // quiet is how long the channel has to stay open for the queue to have taken in what was sent.
 func (b *burst) quiet(now time.Time) time.Duration {
-	if b.count <= commandsKept/2 {
-		return 0
+	until := b.until
+	if b.count > commandsKept/2 {
+		until = b.began.Add(2 * commandsTake)
 	}
-	return max(0, b.began.Add(2*commandsTake).Sub(now))
+	return max(0, until.Sub(now))
 }

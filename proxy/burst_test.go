@@ -24,6 +24,11 @@ func TestBurst(t *testing.T) {
 	if got := b.quiet(start.Add(time.Second)); got != 0 {
 		t.Errorf("waits %v long after", got)
 	}
+	late := b
+	late.add(start.Add(300 * time.Millisecond)) // one more, after the burst, does not hide it
+	if got := late.quiet(start.Add(300 * time.Millisecond)); got != 200*time.Millisecond {
+		t.Errorf("waits %v for an earlier burst", got)
+	}
 	b.add(start.Add(time.Second)) // another one begins
 	if got := b.quiet(start.Add(time.Second)); got != 0 {
 		t.Errorf("waits %v for one", got)

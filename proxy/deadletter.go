@@ -108,6 +108,7 @@ func (q *queue) clearDead(work context.Context, m *message, deadID string) {
 			if session.lost != nil {
 				return
 			}
+			<-pause.C
 		}
 		_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, q.store.Undead(ctx, key, deadID)

@@ -93,7 +93,7 @@ func (b *broker) handshake(ctx context.Context, cfg *BrokerConfig, plain net.Con
 			return nil, err
 		}
 	}
-	if why == forConsuming {
+	if why != forPublishing {
 		conn = newLongLongConn(conn)
 	}
 	opened, err := openConnection(conn, e.vhost, who, "rabbitonce "+string(why), b.version)

@@ -26,15 +26,19 @@ type message struct {
 // Headers of dead letters.
 const headerPrefix = "x-rabbitonce-"
 
-// identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
-func (q *queue) identify(s *session, d *delivery) (m *message, ok bool) {
-	now := time.Now()
+// restore makes a delivery what it was when it was published, and tells when it was first seen. It changes the delivery.
+func (q *queue) restore(d *delivery) (seen time.Time) {
 	seen, parked := unpark(d)
 	if !parked {
-		seen = now
+		seen = time.Now()
 	}
 	q.unletter(d)
-	m = &message{delivery: d, session: s, received: now, seen: seen}
+	return seen
+}
+
+// identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
+func (q *queue) identify(s *session, d *delivery, seen time.Time) (m *message, ok bool) {
+	m = &message{delivery: d, session: s, received: time.Now(), seen: seen}
 	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
 	if ok {
 		q.setID(m, id)

@@ -58,14 +58,12 @@ func (o Ordering) kept() bool { return o.text != "" }
 func (o Ordering) strict() bool { return o.text == "queue" }
 
 // lane names the line in which a delivery stands: one for the queue, or one for each key. Deliveries without a key
-// share one line, whose name no key can have. It makes the delivery what it was when it was published, since a key may
-// be made of that.
+// share one line, whose name no key can have. The delivery is
+// restored by now, since a key may be made of what it was when it was published.
 func (q *queue) lane(d *delivery) string {
 	if q.cfg.Ordering.strict() {
 		return ""
 	}
-	unpark(d)
-	q.unletter(d)
 	key, _ := q.cfg.Ordering.keys.Identify(envelope(d))
 	return key.Value // never empty when there is one
 }
@@ -73,13 +71,14 @@ func (q *queue) lane(d *delivery) string {
 // begin starts a handler for a delivery. It is called by the session's goroutine, in the order of the deliveries: a
 // place in line that the handler's goroutine took would be a matter of chance.
 func (q *queue) begin(work, hold context.Context, s *session, d *delivery) {
+	seen := q.restore(d)
 	var p *place
 	if q.lanes != nil {
 		p = q.lanes.join(q.lane(d))
 	}
 	q.handlers.Go(func() {
 		defer p.leave()
-		q.handle(work, hold, s, d, p)
+		q.handle(work, hold, s, d, seen, p)
 	})
 }
 

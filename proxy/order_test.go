@@ -81,6 +81,8 @@ func TestLaneOfADelivery(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := &queue{cfg: QueueConfig{Name: "orders", Ordering: ordering}}
+			q.restore(tt.one)
+			q.restore(tt.two)
 			if one, two := q.lane(tt.one), q.lane(tt.two); (one == two) != tt.same {
 				t.Errorf("lanes %q and %q, want the same: %t", one, two, tt.same)
 			}

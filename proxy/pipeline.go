@@ -26,12 +26,12 @@ const (
 var errLeaseLost = errors.New("the lease of the claim was lost")
 
 // handle is the life of one delivery, from its arrival to its settlement.
-func (q *queue) handle(work, hold context.Context, s *session, d *delivery, p *place) {
-	m, identified := q.identify(s, d)
+func (q *queue) handle(work, hold context.Context, s *session, d *delivery, seen time.Time, p *place) {
+	m, identified := q.identify(s, d, seen)
 	m.place = p
 	var end ending
 	switch {
-	case brokerReturns(d) >= arrivalLimit && q.parkFor(hold, m, returnStep):
+	case brokerReturns(d) >= arrivalLimit && q.parkSoon(hold, m, returnStep):
 		end.fate = fateParked
 	case q.awaitTurn(hold, p) != nil:
 		end = ending{fate: fateReturned}

@@ -48,6 +48,13 @@ type queue struct {
 	inFlight atomic.Int64 // POSTs under way
 }
 
+// A message that cannot be decoded is at the head: every try counts as a return of it and may be its last, so a person
+// has to take it away and start the process again.
+const (
+	undecodableTries = 2
+	undecodablePause = time.Minute
+)
+
 // streamPause is how long a queue that was found to be a stream is left alone.
 const streamPause = 30 * time.Second
 
@@ -56,8 +63,7 @@ const streamPause = 30 * time.Second
 func (q *queue) run(work, hold context.Context) {
 	defer q.handlers.Wait()
 	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
-	poison := backoff{first: time.Minute, last: time.Hour}
-	prefetch := q.cfg.Prefetch
+	prefetch, alone := q.cfg.Prefetch, 0 // alone counts the tries of an undecodable message by itself
 	for {
 		if q.serviceGate.wait(hold) != nil || q.waitForStore(hold) != nil {
 			return
@@ -66,13 +72,13 @@ func (q *queue) run(work, hold context.Context) {
 		if err == nil {
 			q.sessionPart.up()
 			began := time.Now()
-			err = q.serve(work, hold, c)
+			var handled bool
+			handled, err = q.serve(work, hold, c)
 			if time.Since(began) > pauses.last {
 				pauses.reset()
 			}
-			if !errors.Is(err, errUndecodable) {
-				prefetch = q.cfg.Prefetch
-				poison.reset()
+			if handled && !errors.Is(err, errUndecodable) { // it is gone
+				prefetch, alone = q.cfg.Prefetch, 0
 			}
 		}
 		if hold.Err() != nil {
@@ -87,7 +93,12 @@ func (q *queue) run(work, hold context.Context) {
 		case errors.Is(err, errStream):
 			pause = streamPause // a person has to replace the queue
 		case errors.Is(err, errUndecodable) && prefetch == 1:
-			pause = poison.pause() // it is at the head: every try counts as a return of it
+			if alone++; alone >= undecodableTries {
+				q.handlers.Wait()
+				<-hold.Done()
+				return
+			}
+			pause = undecodablePause
 		case errors.Is(err, errUndecodable):
 			prefetch = 1 // until it is the only one that comes back
 		default:
@@ -100,13 +111,13 @@ func (q *queue) run(work, hold context.Context) {
 }
 
 // serve runs one session to its end.
-func (q *queue) serve(work, hold context.Context, c *consumer) error {
+func (q *queue) serve(work, hold context.Context, c *consumer) (handled bool, err error) {
 	s := newSession(c, q.cfg.Prefetch)
 	s.ordered = q.lanes != nil
 	hold, end := context.WithCancelCause(hold)
 	watched := make(chan struct{})
 	go func() { defer close(watched); q.pauseWhenServiceIsGone(hold, end) }()
-	err := s.run(hold, func(hold context.Context, d *delivery) {
+	err = s.run(hold, func(hold context.Context, d *delivery) {
 		q.begin(work, hold, s, d)
 	})
 	if errors.Is(context.Cause(hold), errPaused) {
@@ -114,7 +125,7 @@ func (q *queue) serve(work, hold context.Context, c *consumer) error {
 	}
 	end(errSessionEnded)
 	<-watched
-	return err
+	return s.handled, err
 }
 
 // pauseWhenServiceIsGone ends hold once the service has been away for RETRY_HOLD, so that unstarted deliveries go

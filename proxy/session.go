@@ -44,6 +44,7 @@ type session struct {
 	cancelled bool // the consumer was cancelled by us; when ordered: nothing is taken in any more
 	ordered   bool // what is not settled goes back all at once, with the channel; see cancelWhenHeld
 	askedType bool // the broker was asked whether the queue is a stream
+	handled   bool // something was settled other than by giving it back
 	burst     burst
 }
 
@@ -108,7 +109,9 @@ func (s *session) run(hold context.Context, start func(hold context.Context, d *
 			case ok && s.provesStream(&d):
 				return errStream
 			case ok:
-				s.takeIn(inner, &d, start)
+				if s.takeIn(inner, &d, start) != nil {
+					return s.consumer.ended()
+				}
 			case !s.cancelled:
 				return s.consumer.ended()
 			default:
@@ -179,16 +182,22 @@ func (s *session) provesStream(d *delivery) bool {
 
 // takeIn starts a handler, or gives the delivery back when the session no longer takes any. One that has come back
 // before is the handler's all the same: it may have to take another way than back.
-func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) {
+func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) error {
 	if s.ordered && inner.Err() != nil {
-		return
+		return nil
 	}
 	s.open++
 	if inner.Err() != nil && brokerReturns(d) < returnsLimit {
-		s.settled <- settlement{tag: d.DeliveryTag, verb: settleGiveBack}
-		return
+		back := settlement{tag: d.DeliveryTag, verb: settleGiveBack}
+		select {
+		case s.settled <- back:
+			return nil
+		default: // more deliveries than the prefetch, as a broker may hand out after its nodes lost each other
+			return s.settleOne(back)
+		}
 	}
 	start(inner, d)
+	return nil
 }
 
 // settleAll settles st and what else is there by now, so that one ack can cover many.
@@ -220,6 +229,7 @@ func (s *session) settleAll(st settlement, patience *time.Timer) error {
 
 func (s *session) settleOne(st settlement) error {
 	s.open--
+	s.handled = s.handled || st.verb != settleGiveBack
 	switch {
 	case st.verb == settleGiveBack && s.ordered:
 		return nil // still open for the book: no ack may cover it
