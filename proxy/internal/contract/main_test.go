@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -26,7 +27,13 @@ type servers struct {
 	store  *redis.Client
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	// Nearly all of a test's time is waiting. A -parallel on the command line wins.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) (code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)

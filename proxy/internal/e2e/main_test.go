@@ -27,7 +27,7 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	// Nearly all of a test's time is waiting for a lease, a deadline or an outage. A -parallel on the command line wins.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	os.Exit(run(m))
