@@ -42,7 +42,7 @@ func (s *Store) Look(ctx context.Context, key string) (Sighting, error) {
 	case isForeign(err):
 		return Sighting{}, fmt.Errorf("look: key %q: %w: %w", key, ErrForeignRecord, err)
 	case err != nil:
-		return Sighting{}, fmt.Errorf("look: %w", err)
+		return Sighting{}, fmt.Errorf("ask the store (REDIS_URL) for the record: %w", err)
 	}
 	return Sighting{Key: key, Now: time.UnixMilli(seen.now)}, nil
 }

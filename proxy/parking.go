@@ -34,6 +34,13 @@ func (p *parking) succeeded() {
 	p.part.up()
 }
 
+// idle forgets a failure when nothing is left that waits: there is nothing to move, and what was in the way may be gone.
+func (p *parking) idle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.part.up()
+}
+
 // failed notes why a message could not be moved. That the delivery has to go back is no failure.
 func (p *parking) failed(err error) {
 	for _, end := range []error{errSessionEnded, errDraining, errPaused, errGraceOver, errClosing} {

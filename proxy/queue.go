@@ -189,6 +189,8 @@ func (q *queue) waitForStore(hold context.Context) error {
 func (q *queue) giveSlot() { <-q.slots }
 
 func (q *queue) held(n int64) {
-	q.waiting.Add(n)
+	if q.waiting.Add(n) == 0 {
+		q.parking.idle()
+	}
 	q.metrics.waiting.Add(float64(n))
 }

@@ -126,13 +126,17 @@ func TestWhatCannotMoveRestsOn(t *testing.T) {
 		for range 6 {
 			all = append(all, q.startRest(t.Context(), 4*s, 4*s))
 		}
+		synctest.Wait()
+		if status := q.parking.part.status(); tries != 1 || status.Up {
+			t.Errorf("%d tries, status %+v", tries, status)
+		}
 		for i, result := range all {
 			if got := <-result; got.parked || got.err != nil || got.took != 4*s {
 				t.Errorf("message %d: %+v", i, got)
 			}
 		}
-		if status := q.parking.part.status(); tries != 1 || status.Up {
-			t.Errorf("%d tries, status %+v", tries, status)
+		if status := q.parking.part.status(); tries != 1 || !status.Up {
+			t.Errorf("%d tries, status %+v when nothing waits any more", tries, status)
 		}
 		time.Sleep(time.Minute)
 		b.answer("orders.wait.5s", nil)

@@ -52,6 +52,7 @@ func (p *Proxy) Status() Status {
 		need("consumer of queue "+qs.Name, qs.Consumer)
 		need("service of queue "+qs.Name, qs.Service)
 		need("dead letters of queue "+qs.Name, qs.DeadLetters)
+		need("wait queues of queue "+qs.Name, qs.WaitQueues)
 	}
 	switch {
 	case p.draining.Load():
