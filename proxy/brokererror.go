@@ -40,7 +40,7 @@ var errUndecodable = trouble(endUndecodable, errors.New("a message's headers can
 var errStream = trouble(endStream, errors.New("the queue is a stream, which cannot be consumed: use a quorum or classic queue"))
 
 // errCancelled is the broker's notice that a consumer is gone.
-var errCancelled = trouble(endCancelled, errors.New("the broker cancelled the consumer: the queue was deleted, or it moved to another node"))
+var errCancelled = trouble(endCancelled, errors.New("the broker cancelled the consumer: the queue was deleted, or it moved to another node, or a message was held for longer than consumer_timeout (RabbitMQ 4.3 and later)"))
 
 // errConsumerGone is the end of a consumer of which nothing else is known.
 var errConsumerGone = trouble(endOther, errors.New("consumer ended"))

@@ -125,6 +125,12 @@ func TestLettersIntoAFullQueue(t *testing.T) {
 	s.noLetters()
 }
 
+// largestMessage sets how many bytes a message may have on channels that are opened from now on. RabbitMQ 4 keeps a copy of the setting.
+func (s *stand) largestMessage(bytes int) {
+	s.t.Helper()
+	s.ctl("eval", fmt.Sprintf("application:set_env(rabbit, max_message_size, %[1]d), persistent_term:put(max_message_size, %[1]d).", bytes))
+}
+
 // Catches: a message that has become too large for the broker acked without its letter, tried without a pause, or holding up others; a status that does not say what is wrong.
 // The limit is above what any other test publishes.
 func TestLettersAboveTheBrokersSizeLimit(t *testing.T) {
@@ -140,9 +146,11 @@ func TestLettersAboveTheBrokersSizeLimit(t *testing.T) {
 	})
 	huge := message("huge")
 	huge.Body = bytes.Repeat([]byte("huge "), 4<<20)
+	s.largestMessage(134217728) // as 3.10 has it by default
+	s.dial()                    // a channel takes the limit when it is opened
 	s.must(s.client.PublishTo(s.ctx, s.queue, huge))
-	s.ctl("eval", "application:set_env(rabbit, max_message_size, 17825792).")
-	defer s.ctl("eval", "application:set_env(rabbit, max_message_size, 134217728).")
+	s.largestMessage(17825792)
+	defer s.largestMessage(134217728)
 	r := s.start()
 	r.waitMissing("message size")
 	s.publish("small", "good")
@@ -152,7 +160,7 @@ func TestLettersAboveTheBrokersSizeLimit(t *testing.T) {
 	if ready, unacknowledged, err := s.counts(); err != nil || ready+unacknowledged != 1 {
 		t.Errorf("%d messages ready, %d unacknowledged, %v, want the one that has no letter", ready, unacknowledged, err)
 	}
-	s.ctl("eval", "application:set_env(rabbit, max_message_size, 134217728).")
+	s.largestMessage(134217728)
 	letters := s.letters(1)
 	if len(letters) != 1 || letters[0].MessageId != "huge" || !bytes.Equal(letters[0].Body, huge.Body) {
 		t.Errorf("%d letters, the first of %s, want the huge one whole", len(letters), letters[0].MessageId)
