@@ -45,7 +45,7 @@ func parseBrokerURL(raw string) ([]endpoint, error) {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		user, hosts = authority[:i+1], authority[i+1:]
 	}
-	if strings.Contains(user, "@") && strings.Contains(strings.TrimSuffix(user, "@"), ",") && strings.Contains(strings.TrimSuffix(user, "@"), "@") {
+	if strings.Count(user, "@") > 1 && strings.Contains(user, ",") {
 		return nil, errRepeatedLogin
 	}
 	var all []endpoint

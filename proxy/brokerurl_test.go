@@ -28,6 +28,7 @@ func TestParseBrokerURL(t *testing.T) {
 		"amqp://u:47/p@h/":             nil,
 		"amqp://u:p://s@h":             nil,
 		"amqp://u:p%s@h":               nil,
+		"amqp://u:p@a,u:p@b":           nil, // the user once, before the first host
 		"amqp://h:port":                nil,
 		"amqp://u:p s@h":               nil,
 	}

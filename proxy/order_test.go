@@ -175,3 +175,18 @@ func TestADrainEndsTheLine(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
+
+// Catches: the age of a message that comes back from a wait queue forgotten, so that RETRY_MAX_AGE never ends it.
+func TestTheAgeOfAMessageSurvivesOrdering(t *testing.T) {
+	for _, ordering := range []string{"none", "queue", "key:header:n"} {
+		j := &journal{}
+		b := newBench(t, j, "ORDERING="+ordering, "DEDUP_ON_MISSING_ID=forward", "RETRY_MAX_AGE=1m", "DEDUP_RETENTION=1h")
+		b.queue.publisher = newFakeBroker().publisher(t)
+		back := parcel(&delivery{Body: []byte("503 200"), Headers: amqp.Table{"n": int32(1)}}, time.Now().Add(-time.Hour))
+		b.queue.begin(b.work, b.hold, b.session, &delivery{DeliveryTag: 1, Headers: back.Headers, Body: back.Body})
+		b.settled(t, 1)
+		if diff := cmp.Diff([]string{" 1 flagged"}, j.seen()); diff != "" {
+			t.Errorf("ORDERING=%s: requests of a message of an hour ago (-want +got):\n%s", ordering, diff)
+		}
+	}
+}

@@ -48,13 +48,6 @@ type queue struct {
 	inFlight atomic.Int64 // POSTs under way
 }
 
-// A message that cannot be decoded is at the head: every try counts as a return of it and may be its last, so a person
-// has to take it away and start the process again.
-const (
-	undecodableTries = 2
-	undecodablePause = time.Minute
-)
-
 // streamPause is how long a queue that was found to be a stream is left alone.
 const streamPause = 30 * time.Second
 
@@ -63,22 +56,19 @@ const streamPause = 30 * time.Second
 func (q *queue) run(work, hold context.Context) {
 	defer q.handlers.Wait()
 	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
-	prefetch, alone := q.cfg.Prefetch, 0 // alone counts the tries of an undecodable message by itself
+	var head undecodable
 	for {
 		if q.serviceGate.wait(hold) != nil || q.waitForStore(hold) != nil {
 			return
 		}
-		c, err := q.broker.consume(hold, q.cfg.Name, prefetch)
+		handled := false
+		c, err := q.broker.consume(hold, q.cfg.Name, head.prefetch(q.cfg.Prefetch))
 		if err == nil {
 			q.sessionPart.up()
 			began := time.Now()
-			var handled bool
 			handled, err = q.serve(work, hold, c)
 			if time.Since(began) > pauses.last {
 				pauses.reset()
-			}
-			if handled && !errors.Is(err, errUndecodable) { // it is gone
-				prefetch, alone = q.cfg.Prefetch, 0
 			}
 		}
 		if hold.Err() != nil {
@@ -86,22 +76,16 @@ func (q *queue) run(work, hold context.Context) {
 		}
 		q.metrics.sessionEnds[whyEnded(err)].Inc()
 		q.sessionPart.down(err)
-		pause := time.Duration(0)
+		pause, giveUp := head.ended(err, handled)
 		switch {
+		case giveUp:
+			<-hold.Done()
+			return
 		case errors.Is(err, errPaused):
 			pauses.reset()
 		case errors.Is(err, errStream):
 			pause = streamPause // a person has to replace the queue
-		case errors.Is(err, errUndecodable) && prefetch == 1:
-			if alone++; alone >= undecodableTries {
-				q.handlers.Wait()
-				<-hold.Done()
-				return
-			}
-			pause = undecodablePause
-		case errors.Is(err, errUndecodable):
-			prefetch = 1 // until it is the only one that comes back
-		default:
+		case !errors.Is(err, errUndecodable):
 			pause = pauses.pause()
 		}
 		if sleep(hold, pause) != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Catches: a publisher's header of the broker's name believed, a shape of it that crashes.
@@ -55,6 +57,23 @@ func TestAnArrivalAtTheEndOfASession(t *testing.T) {
 		s.takeIn(ended, &delivery{Redelivered: true, Headers: table{"x-delivery-count": count}}, func(context.Context, *delivery) { started = true })
 		if started != wantStarted || len(s.settled) == 1 == wantStarted {
 			t.Errorf("after %d returns: started %t, given back %t, want one or the other, started %t", count, started, len(s.settled) == 1, wantStarted)
+		}
+	}
+}
+
+// Catches: a message that came back often worked on at once because RETRY_HOLD is longer than the wait that it should take.
+func TestAnArrivalThatCameBackOften(t *testing.T) {
+	for _, hold := range []string{"1s", "30s", "10m"} {
+		j, fake := &journal{}, newFakeBroker()
+		b := newBench(t, j, "RETRY_HOLD="+hold)
+		b.queue.publisher = fake.publisher(t)
+		d := &delivery{DeliveryTag: 1, MessageId: "m", Body: []byte("200"), Redelivered: true, Headers: table{"x-delivery-count": int64(arrivalLimit)}}
+		b.queue.begin(b.work, b.hold, b.session, d)
+		if got := b.settled(t, 1)[1]; got != "ack" || len(j.seen()) != 0 {
+			t.Errorf("RETRY_HOLD=%s: %s after %v", hold, got, j.seen())
+		}
+		if diff := cmp.Diff([]string{"orders.wait.30s"}, fake.declared); diff != "" {
+			t.Errorf("RETRY_HOLD=%s: moved to (-want +got):\n%s", hold, diff)
 		}
 	}
 }
