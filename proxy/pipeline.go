@@ -127,7 +127,7 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	if m.key == "" {
 		return q.unclaimedTurn(work, hold, m)
 	}
-	if _, err := q.copies.enter(hold, m.key); err != nil {
+	if err := q.copies.enter(hold, m.key); err != nil {
 		return over(ending{fate: fateReturned})
 	}
 	defer q.copies.leave(m.key)
