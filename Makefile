@@ -18,7 +18,7 @@ GO_FILES = $$(find . -name '*.go' -not -path './.*/*')
 # The packages whose tests are quick.
 UNIT = $$(go list ./... | grep -v /internal/)
 
-.PHONY: help demo test check faults model build lint format fuzz clean
+.PHONY: help demo test check faults matrix model build lint format fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,9 +31,9 @@ demo: ## a plain consumer and rabbitonce side by side under failures (RABBITMQ_U
 	@go build -o .cache/demo ./proxy/internal/demo
 	@exec .cache/demo
 
-test: ## all tests, against real servers that they start themselves, with the race detector
+test: ## all tests but those of a broker cluster (make matrix), against real servers that they start themselves, with the race detector
 	@.ci/install
-	go test -race -count=1 -p 2 -timeout 11m ./... # -count=1: the cache does not see the binaries that tests build
+	go test -race -count=1 -p 2 -timeout 11m $$(go list ./... | grep -v /internal/cluster) # -count=1: the cache does not see the binaries that tests build
 
 check: lint ## the quick loop: format, vet, lint, unit tests
 	go test -short $(UNIT)
@@ -41,6 +41,9 @@ check: lint ## the quick loop: format, vet, lint, unit tests
 faults: ## the long hunts: SEQUENCES (10000) random histories of a record, on Redis and in memory
 	@.ci/install redis
 	go test -count=1 -timeout 60m -run 'TestRedisAndMemoryAgree|TestTheProtocolKeepsItsPromises' -v ./dedup -rapid.checks=$(SEQUENCES)
+
+matrix: ## the server tests on every supported version, as root (MATRIX_ONLY="4.3 quorum", MATRIX_RECORD=1: see .ci/matrix)
+	@.ci/matrix
 
 model: ## check the model of the claim protocol (docs/model) with spin, under two minutes
 	@.ci/model
@@ -64,7 +67,7 @@ fuzz: ## each fuzz test for FUZZTIME (10s)
 	done
 
 clean: ## remove what was built
-	rm -rf .cache dist rabbitonce
+	rm -rf --one-file-system .cache dist rabbitonce
 
 $(GOFUMPT):
 	@echo "==> building gofumpt $(GOFUMPT_VERSION)" >&2

@@ -27,6 +27,10 @@ func TestCommands(t *testing.T) {
 		"too many":             {[]string{"run", "now"}, proxy.ExitUsage, "", "usage: rabbitonce"},
 		"not configured":       {nil, proxy.ExitUsage, "", "QUEUES: is required"},
 		"run, not configured":  {[]string{"run"}, proxy.ExitUsage, "", "RABBITMQ_URL: is required"},
+		"check, its help":      {[]string{"check", "--help"}, proxy.ExitOK, "Exit code 0 when nothing failed", ""},
+		"inspect, no ID":       {[]string{"inspect", "orders"}, proxy.ExitUsage, "", "usage: rabbitonce inspect QUEUE ID"},
+		"inspect, no settings": {[]string{"inspect", "orders", "one"}, proxy.ExitUsage, "", "QUEUES: is required"},
+		"forget, no settings":  {[]string{"forget", "orders", "one", "--done"}, proxy.ExitUsage, "", "REDIS_URL: is required"},
 		"healthcheck, nothing": {[]string{"healthcheck"}, proxy.ExitFailed, "", "healthcheck"},
 	}
 	for name, tt := range tests {

@@ -21,6 +21,8 @@ func arguments(command, script string, op *operation) []any {
 		return append(args, op.token[:], uint8(op.reason), op.deadID[:], flag(op.unknown), op.retention)
 	case wordRelease, wordClear:
 		return append(args, op.token[:], op.retention)
+	case wordForget:
+		return append(args, op.expected)
 	default: // wordUndead
 		return append(args, op.deadID[:])
 	}

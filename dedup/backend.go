@@ -13,9 +13,14 @@ type backend interface {
 	run(ctx context.Context, group []*call)
 	// get reads a key's value without changing it.
 	get(ctx context.Context, key string) (value string, found bool, err error)
+	// look reads a key with the store's clock and when the key expires, without
+	// changing it.
+	look(ctx context.Context, key string) (sight, error)
 	ping(ctx context.Context) error
 	// advise returns what is worth warning of in how the store is set up.
 	advise(ctx context.Context) []string
+	// examine tells what the servers say about themselves.
+	examine(ctx context.Context) ([]Server, error)
 	close() error
 }
 

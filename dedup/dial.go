@@ -15,13 +15,13 @@ import (
 // server that is not the right one any more can be given up before anything is
 // sent on them.
 type dialer struct {
-	tls *tlsFiles // nil: plain text
+	tls *TLSFiles // nil: plain text
 
 	mu   sync.Mutex
 	open map[*connection]struct{}
 }
 
-func newDialer(files *tlsFiles) *dialer {
+func newDialer(files *TLSFiles) *dialer {
 	return &dialer{tls: files, open: map[*connection]struct{}{}}
 }
 
@@ -44,7 +44,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 }
 
 func (d *dialer) secure(ctx context.Context, plain net.Conn, address string) (net.Conn, error) {
-	config, err := d.tls.load(address)
+	config, err := d.tls.Load(address)
 	if err != nil {
 		_ = plain.Close()
 		return nil, err

@@ -11,8 +11,9 @@
 //
 // # The protocol
 //
-// Seven operations change records: claim, renew, succeed, wait, bury, release
-// and undead. Each is one atomic step on one key, by the store's own clock.
+// Eight operations change records: claim, renew, succeed, wait, bury, release,
+// undead and, for an operator, forget. Each is one atomic step on one key, by
+// the store's own clock.
 // They exist twice: as scripts/protocol.lua, which Redis runs, and as the pure
 // function decide in protocol.go, which the memory store runs. One conformance
 // suite and one model-based test hold the two together. The rules, and why

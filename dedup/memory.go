@@ -93,10 +93,23 @@ func (m *memory) get(_ context.Context, key string) (string, bool, error) {
 	return value, ok, nil
 }
 
+func (m *memory) look(_ context.Context, key string) (sight, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock()
+	value, found := m.getLocked(key, now)
+	if !found {
+		return sight{now: now}, nil
+	}
+	return sight{value: value, found: true, now: now, left: m.entries[key].expires - now}, nil
+}
+
 func (m *memory) ping(context.Context) error { return nil }
 
 func (m *memory) advise(context.Context) []string {
 	return []string{"DEDUP_STORE=memory keeps claims in this process alone: they end with it, and another replica does not see them; use redis for work that counts"}
 }
+
+func (m *memory) examine(context.Context) ([]Server, error) { return nil, nil }
 
 func (m *memory) close() error { return nil }

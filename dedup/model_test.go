@@ -30,6 +30,7 @@ func TestRedisAndMemoryAgree(t *testing.T) {
 				travelBoth(t, client, twin, key, jump)
 			}
 			op := drawOperation(t, key)
+			op.expected = drawExpected(t, twin.entries[key].value)
 			first := &call{op: op}
 			real.run(ctx, []*call{first})
 			if first.err != nil {
@@ -105,6 +106,7 @@ func TestTheProtocolKeepsItsPromises(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "operations") {
 			now += rapid.SampledFrom([]int64{0, 1, 500, 20_000, 80_000}).Draw(t, "passes")
 			op := drawOperation(t, "key")
+			op.expected = drawExpected(t, stored(found))
 			before := copied(found)
 			d := decide(found, &op, now)
 			if diff := cmp.Diff(before, found, cmp.AllowUnexported(record{})); diff != "" {
@@ -116,6 +118,19 @@ func TestTheProtocolKeepsItsPromises(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drawExpected draws what an operator was shown: often what there is, else something older.
+func drawExpected(t *rapid.T, stored string) string {
+	older := string(appendRecord(nil, &record{state: StateWaiting, attempts: 1}))
+	return rapid.SampledFrom([]string{stored, stored, older, ""}).Draw(t, "expected")
+}
+
+func stored(r *record) string {
+	if r == nil {
+		return ""
+	}
+	return string(appendRecord(nil, r))
 }
 
 func copied(r *record) *record {
@@ -135,8 +150,12 @@ func checkPromises(t *rapid.T, before *record, op *operation, d decision, now in
 	granted := d.letter == letterClaimed
 	own := before != nil && before.state == StateProcessing && before.token == op.token
 	switch {
+	case op.word == wordForget && d.write != (before != nil && stored(before) == op.expected):
+		t.Fatal("forget deletes what was seen, and nothing else")
 	case before == nil:
 		return
+	case op.word == wordForget && d.write:
+		return // an operator may forget anything
 	case before.state == StateDone && d.write && !cmp.Equal(before, d.record, cmp.AllowUnexported(record{})):
 		t.Fatalf("%s changed a done record", op.word)
 	case granted && before.state == StateProcessing && !own && now < before.leaseUntil:

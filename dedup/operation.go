@@ -17,10 +17,11 @@ const (
 	wordRelease word = "release"
 	wordClear   word = "clear"
 	wordUndead  word = "undead"
+	wordForget  word = "forget"
 )
 
 func words() []word {
-	return []word{wordClaim, wordRenew, wordSucceed, wordWait, wordBury, wordRelease, wordClear, wordUndead}
+	return []word{wordClaim, wordRenew, wordSucceed, wordWait, wordBury, wordRelease, wordClear, wordUndead, wordForget}
 }
 
 // operation is one request to the protocol. Each word uses the fields that
@@ -40,7 +41,8 @@ type operation struct {
 	reason      Reason
 	unknown     bool
 	deadID      deadID
-	hasDeadID   bool // a claim may come without one
+	hasDeadID   bool   // a claim may come without one
+	expected    string // the stored form of the record to forget
 
 	confirm bool // an answer counts only when DEDUP_WAIT_REPLICAS have it
 }

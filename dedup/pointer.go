@@ -225,7 +225,7 @@ func hasLoneSurrogate(quoted []byte) bool {
 	return false
 }
 
-// escapedUnit reads the \uXXXX that text begins with.
+// escapedUnit reads the escape of a UTF-16 unit (\u and four digits) that text begins with.
 func escapedUnit(text []byte) (uint64, bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

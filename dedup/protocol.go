@@ -37,6 +37,11 @@ func decide(found *record, op *operation, now int64) decision {
 			return decision{letter: letterApplied, write: true}
 		}
 		return notOurs(found)
+	case wordForget:
+		if found != nil && string(appendRecord(nil, found)) == op.expected {
+			return decision{letter: letterApplied, write: true}
+		}
+		return notOurs(found)
 	}
 	if op.word == wordBury && found != nil && found.state == StateDead && found.deadID == op.deadID {
 		return unchanged(letterApplied, found) // a repeat

@@ -84,7 +84,7 @@ func newRedisWith(cfg Config, options *redisSettings) *redisBackend {
 type redisSettings struct {
 	redis.UniversalOptions
 	network string
-	files   *tlsFiles // nil: no TLS
+	files   *TLSFiles // nil: no TLS
 }
 
 // checkRedisOptions says whether the library understands the URL. Its errors
@@ -105,7 +105,7 @@ func redisOptions(cfg Config) (*redisSettings, error) {
 	case parsed.TLSConfig == nil:
 		s.files = nil
 	default:
-		s.files.unverified = parsed.TLSConfig.InsecureSkipVerify
+		s.files.Unverified = parsed.TLSConfig.InsecureSkipVerify
 	}
 	usual := redisPort
 	if cfg.RedisSentinelMaster != "" {
@@ -227,7 +227,21 @@ func execute(ctx context.Context, server executor, commands []redis.Cmder) {
 	}
 	pipeline := server.Pipeline()
 	_ = pipeline.BatchProcess(ctx, commands...)
-	_, _ = pipeline.Exec(ctx) // each command carries its own error
+	_, err := pipeline.Exec(ctx)
+	stamp(commands, err)
+}
+
+// stamp gives a pipeline's error to its commands, which otherwise carry their own. The library does not, when the
+// server refused to set the connection up, such as a login: nothing was sent then, and an empty answer is no answer.
+func stamp(commands []redis.Cmder, err error) {
+	for _, c := range commands {
+		if err == nil || c.Err() != nil {
+			return
+		}
+	}
+	for _, c := range commands {
+		c.SetErr(err)
+	}
 }
 
 func (b *redisBackend) get(ctx context.Context, key string) (string, bool, error) {
@@ -239,6 +253,40 @@ func (b *redisBackend) get(ctx context.Context, key string) (string, bool, error
 		return "", false, explain(err)
 	}
 	return value, true, nil
+}
+
+// look asks one server, so that clock and record belong together. A user who may not ask for the expiry is told the
+// rest.
+func (b *redisBackend) look(ctx context.Context, key string) (sight, error) {
+	server := b.single
+	if b.cluster != nil {
+		var err error
+		if server, err = b.cluster.MasterForKey(ctx, key); err != nil {
+			return sight{}, explain(err)
+		}
+	}
+	pipeline := server.Pipeline()
+	value, left, clock := pipeline.Get(ctx, key), pipeline.PTTL(ctx, key), pipeline.Time(ctx)
+	_, err := pipeline.Exec(ctx)
+	stamp([]redis.Cmder{value, left, clock}, err)
+	if err := clock.Err(); err != nil {
+		return sight{}, explain(err)
+	}
+	if isRedirect(value.Err()) { // the slot moves: the cluster's client follows
+		value, left = b.cluster.Get(ctx, key), b.cluster.PTTL(ctx, key)
+	}
+	seen := sight{now: clock.Val().UnixMilli()}
+	switch err := value.Err(); {
+	case err == redis.Nil: // not errors.Is, see get
+		return seen, nil
+	case err != nil:
+		return sight{}, explain(err)
+	}
+	seen.value, seen.found = value.Val(), true
+	if left.Err() == nil {
+		seen.left = max(0, left.Val().Milliseconds())
+	}
+	return seen, nil
 }
 
 func (b *redisBackend) ping(ctx context.Context) error {

@@ -26,7 +26,7 @@ func (c *Config) validateRedis() []error {
 	if c.WaitReplicas < 0 || c.WaitReplicas > maxReplicas {
 		add("DEDUP_WAIT_REPLICAS: %d is not between 0 and %d", c.WaitReplicas, maxReplicas)
 	}
-	return append(problems, c.tlsFiles().check()...)
+	return append(problems, c.tlsFiles().Check()...)
 }
 
 // checkKind holds a URL that can be read against the settings that say what it
@@ -48,14 +48,15 @@ func (c *Config) checkKind() error {
 		return errors.New("REDIS_URL: is a socket, which leads to no cluster and no sentinel")
 	case c.RedisCluster && database != "" && database != "0":
 		return errors.New("REDIS_URL: names a database, and a cluster has only 0")
-	case u.Scheme != "rediss" && *c.tlsFiles() != tlsFiles{}:
+	case u.Scheme != "rediss" && !c.tlsFiles().IsZero():
 		return errors.New("REDIS_TLS_CA_FILE and the like: have no use without TLS; write rediss:// in REDIS_URL")
 	}
 	return nil
 }
 
-func (c *Config) tlsFiles() *tlsFiles {
-	return &tlsFiles{
-		ca: c.RedisTLSCAFile, cert: c.RedisTLSCertFile, key: c.RedisTLSKeyFile, serverName: c.RedisTLSServerName,
+func (c *Config) tlsFiles() *TLSFiles {
+	return &TLSFiles{
+		Variables: "REDIS_TLS",
+		CA:        c.RedisTLSCAFile, Cert: c.RedisTLSCertFile, Key: c.RedisTLSKeyFile, ServerName: c.RedisTLSServerName,
 	}
 }

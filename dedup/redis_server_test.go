@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +46,18 @@ func startRedis(parent string, args ...string) (*redisServer, error) {
 	return s, s.start()
 }
 
+// serverCommand runs the server of this test run: this machine's redis-server, or what make matrix chooses by two variables.
+// A root is a folder made by .ci/servers; its enter becomes the program that it is given.
+func serverCommand(args ...string) *exec.Cmd {
+	program := cmp.Or(os.Getenv("RABBITONCE_TEST_STORE"), "redis-server")
+	if root := os.Getenv("RABBITONCE_TEST_STORE_ROOT"); root != "" {
+		return exec.Command(filepath.Join(root, "enter"), append([]string{program}, args...)...)
+	}
+	return exec.Command(program, args...)
+}
+
 func (s *redisServer) start() error {
-	s.process = exec.Command("redis-server", s.args...)
+	s.process = serverCommand(s.args...)
 	s.process.Stdout, s.process.Stderr = &s.output, &s.output
 	// A test binary that is killed takes its server along.
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -73,6 +73,9 @@ func (s *Sources) EnvDecode(text string) error {
 	return nil
 }
 
+// Problems returns what is wrong with the text that was read.
+func (s Sources) Problems() []string { return s.problems }
+
 // String returns the list as DEDUP_ID_FROM has it.
 func (s Sources) String() string {
 	texts := make([]string, len(s.entries))

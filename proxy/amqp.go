@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -21,8 +19,6 @@ type (
 	delivery = amqp.Delivery
 	// letter is a message as it is published.
 	letter = amqp.Publishing
-	// endpoint is one host of RABBITMQ_URL with the credentials and the vhost.
-	endpoint = amqp.URI
 	// table holds AMQP headers.
 	table = amqp.Table
 	// connection, channel and returned let publisher.go speak of the library's types.
@@ -37,95 +33,40 @@ type (
 // Reply codes and words of the protocol that callers tell apart
 // (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
 const (
-	notFound      = amqp.NotFound
-	accessRefused = amqp.AccessRefused
+	notFound           = amqp.NotFound
+	accessRefused      = amqp.AccessRefused
+	preconditionFailed = amqp.PreconditionFailed
 )
 
 // syntaxErrorReason is what the library says of a frame that it cannot decode.
 func syntaxErrorReason() string { return amqp.ErrSyntax.Reason }
 
-// parseEndpoint reads an AMQP URL with one host.
-func parseEndpoint(uri string) (endpoint, error) { return amqp.ParseURI(uri) }
+// isNoMechanism tells whether the broker offers no kind of login that we have.
+func isNoMechanism(e *closing) bool { return e == amqp.ErrSASL }
 
-const (
-	dialTimeout = 10 * time.Second
-	// heartbeat is the interval asked of the broker; the library takes a peer that is silent for three of them as gone.
-	heartbeat = 10 * time.Second
-	// closeTimeout bounds an orderly close; a peer that does not answer is left.
-	closeTimeout = 500 * time.Millisecond
-	// defaultFrameSize is RabbitMQ's (frame_max, https://www.rabbitmq.com/docs/configure).
-	defaultFrameSize = 128 << 10
-)
+// defaultFrameSize is RabbitMQ's (frame_max, https://www.rabbitmq.com/docs/configure).
+const defaultFrameSize = 128 << 10
 
-// broker dials RabbitMQ. Each queue has a connection of its own, so that whatever ends one disturbs no other queue,
-// and so has publishing, because the broker stops reading a connection that published while an alarm is on, acks
-// included.
-type broker struct {
-	config func() (*Config, error) // read again at each dial: credentials may have been rotated
-	next   atomic.Uint32           // which host is tried first
-	frame  atomic.Int64            // bytes a frame may have on the latest connection; 0 before the first
-
-	mu   sync.Mutex
-	conn *amqp.Connection // the consumer's connection; nil or closed when there is none
-}
-
-// dial opens a connection to the first host that answers, beginning with the one after the last failure.
-func (b *broker) dial(ctx context.Context, purpose string) (*amqp.Connection, error) {
-	cfg, err := b.config()
-	if err != nil {
-		return nil, err
+// openConnection does the handshake of AMQP on a connection and logs in. The library clears the connection's deadline
+// when it is over, and closes the connection only when the connection was open.
+func openConnection(conn net.Conn, vhost string, who login, name, version string) (*connection, error) {
+	properties := amqp.Table{"product": "rabbitonce", "version": version, "platform": "Go"}
+	properties.SetClientConnectionName(name)
+	var auth amqp.Authentication = &amqp.PlainAuth{Username: who.username, Password: who.password}
+	if who.external {
+		auth = &amqp.ExternalAuth{}
 	}
-	endpoints, err := parseBrokerURL(cfg.RabbitMQURL.Reveal())
-	if err != nil {
-		return nil, fmt.Errorf("RABBITMQ_URL: %w", err)
-	}
-	var failures []error
-	first := int(b.next.Load())
-	for i := range endpoints {
-		uri := endpoints[(first+i)%len(endpoints)]
-		if cfg.RabbitMQUsername != "" {
-			uri.Username = cfg.RabbitMQUsername
-		}
-		if p := cfg.RabbitMQPassword.Reveal(); p != "" {
-			uri.Password = p
-		}
-		conn, err := b.dialHost(ctx, cfg, uri, purpose)
-		if err == nil {
-			return conn, nil
-		}
-		failures = append(failures, fmt.Errorf("%s: %w", net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port)), brokerError(err)))
-	}
-	b.next.Add(1)
-	return nil, errors.Join(failures...)
-}
-
-func (b *broker) dialHost(ctx context.Context, cfg *Config, uri endpoint, purpose string) (*amqp.Connection, error) {
-	properties := amqp.Table{"product": "rabbitonce", "version": cfg.Version, "platform": "Go"}
-	properties.SetClientConnectionName("rabbitonce " + purpose)
-	var stop func() bool
-	conn, err := amqp.DialConfig(uri.String(), amqp.Config{
-		Heartbeat: heartbeat, Properties: properties,
-		SASL: []amqp.Authentication{wordedAuth{&amqp.PlainAuth{Username: uri.Username, Password: uri.Password}, properties}},
-		Dial: func(network, addr string) (net.Conn, error) {
-			c, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			stop = context.AfterFunc(ctx, func() { _ = c.Close() }) // ends a handshake that shutdown interrupts
-			return c, c.SetDeadline(time.Now().Add(dialTimeout))    // the library clears it after the handshake
-		},
+	return amqp.Open(conn, amqp.Config{
+		Vhost: vhost, SASL: []amqp.Authentication{wordedAuth{auth, properties}}, Properties: properties,
+		Heartbeat: heartbeat, FrameSize: defaultFrameSize, Locale: "en_US",
 	})
-	if stop != nil {
-		stop()
-	}
-	return conn, err
 }
 
 // wordedAuth makes the broker say why it refuses a login instead of closing the connection without a word: it does so
 // for clients that announce it (https://www.rabbitmq.com/docs/auth-notification). The library sets the announced
 // capabilities itself, just before it asks for the response.
 type wordedAuth struct {
-	*amqp.PlainAuth
+	amqp.Authentication
 	properties amqp.Table
 }
 
@@ -133,31 +74,7 @@ func (a wordedAuth) Response() string {
 	if capabilities, ok := a.properties["capabilities"].(amqp.Table); ok {
 		capabilities["authentication_failure_close"] = true
 	}
-	return a.PlainAuth.Response()
-}
-
-// consuming returns the consumer's connection, dialling when there is none.
-func (b *broker) consuming(ctx context.Context) (*amqp.Connection, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.conn != nil && !b.conn.IsClosed() {
-		return b.conn, nil
-	}
-	conn, err := b.dial(ctx, "consumer")
-	if err != nil {
-		return nil, err
-	}
-	b.conn = conn
-	return conn, nil
-}
-
-// close ends the consumer's connection; unacknowledged deliveries go back to their queues.
-func (b *broker) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.conn != nil {
-		_ = b.conn.CloseDeadline(time.Now().Add(closeTimeout))
-	}
+	return a.Authentication.Response()
 }
 
 // consumer is one channel with one consumer. It is used by one goroutine, its session's.
@@ -172,14 +89,28 @@ type consumer struct {
 	cancelled  chan string
 }
 
-// consume starts a consumer on a queue that exists. A queue that is missing, or one of a kind that cannot work, is an
-// error that says so.
+// consume starts a consumer on a queue. A queue that is missing, or one of a kind that cannot work, is an error that
+// says so. The end of ctx ends the connection, whatever the broker is being asked.
 func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*consumer, error) {
 	conn, err := b.consuming(ctx)
 	if err != nil {
-		return nil, err
+		return nil, b.grants.advise(err)
 	}
-	if err := checkQueue(conn, queue); err != nil {
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(closeTimeout)) })
+	defer stop()
+	c, err := startConsumer(conn, queue, prefetch, b.declare)
+	if err != nil {
+		return nil, b.grants.advise(err)
+	}
+	return c, nil
+}
+
+func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare table) (*consumer, error) {
+	err := checkQueue(conn, queue)
+	if declare != nil && whyEnded(err) == endQueueMissing {
+		err = declareQueue(conn, destination{queue: queue, arguments: declare})
+	}
+	if err != nil {
 		return nil, err
 	}
 	ch, err := conn.Channel()
@@ -191,24 +122,24 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 		closed: ch.NotifyClose(make(chan *amqp.Error, 1)), cancelled: ch.NotifyCancel(make(chan string, 1)),
 	}
 	if err := ch.Qos(prefetch, 0, false); err != nil {
+		_ = ch.Close()
 		return nil, fmt.Errorf("set prefetch of queue %s: %w", queue, brokerError(err))
 	}
 	c.deliveries, err = ch.Consume(queue, c.tag, false, false, false, false, nil)
 	if err != nil {
 		_ = ch.Close()
-		return nil, fmt.Errorf("consume queue %s: %w", queue, brokerError(err))
+		return nil, fmt.Errorf("consume queue %s: %w", queue, brokerErrorOn(accessRead, err))
 	}
 	return c, nil
 }
 
-// declareQueue makes sure that a queue to publish to is there. One that exists is used as it is; a missing one is
-// declared, durable, with these arguments.
+// declareQueue makes sure that a queue is there. One that exists is used as it is; a missing one is declared, durable,
+// with these arguments; one without arguments is never declared.
 // Unless it has to be exact, of course: then the broker compares.
 func declareQueue(conn *amqp.Connection, to destination) error {
 	if !to.exact {
 		err := checkQueue(conn, to.queue)
-		var e *amqp.Error
-		if !errors.As(err, &e) || e.Code != amqp.NotFound {
+		if err == nil || whyEnded(err) != endQueueMissing || to.arguments == nil {
 			return err
 		}
 	}
@@ -219,7 +150,7 @@ func declareQueue(conn *amqp.Connection, to destination) error {
 	defer func() { _ = ch.Close() }()
 	_, err = ch.QueueDeclare(to.queue, true, false, false, false, to.arguments)
 	if err != nil {
-		return fmt.Errorf("declare queue %s: %w", to.queue, brokerError(err))
+		return fmt.Errorf("declare queue %s: %w", to.queue, brokerErrorOn(accessToDeclare(to.arguments), err))
 	}
 	return nil
 }
@@ -254,6 +185,9 @@ func (c *consumer) ack(tag uint64, multiple bool) error { return c.ch.Ack(tag, m
 // giveBack returns one delivery to its queue, for another time or another replica.
 func (c *consumer) giveBack(tag uint64) error { return c.ch.Nack(tag, false, true) }
 
+// reject gives one delivery to its queue's dead-letter exchange.
+func (c *consumer) reject(tag uint64) error { return c.ch.Nack(tag, false, false) }
+
 // cancel stops new deliveries; those that were on their way still arrive, then deliveries is closed.
 func (c *consumer) cancel() error { return c.ch.Cancel(c.tag, false) }
 
@@ -270,17 +204,14 @@ func (c *consumer) ended() error {
 			return channelEnd(err)
 		case _, ok := <-cancelled:
 			if ok {
-				return errors.New("the broker cancelled the consumer: the queue was deleted, or it moved to another node")
+				return errCancelled
 			}
 			cancelled = nil // closed with the channel: the reason is in closed
 		case <-patience:
-			return errors.New("consumer ended")
+			return errConsumerGone
 		}
 	}
 }
-
-// errStream refuses a stream: its messages cannot be settled one by one, and an ack removes nothing.
-var errStream = errors.New("the queue is a stream, which cannot be consumed: use a quorum or classic queue")
 
 // fromStream tells whether a delivery looks like one of a stream's, which state their offset. A publisher can write
 // that header too: see isStream.
@@ -302,4 +233,122 @@ func (c *consumer) isStream() bool {
 	}
 	_, err = ch.Consume(c.queue, "", false, false, false, false, amqp.Table{"x-stream-offset": "next"})
 	return err == nil
+}
+
+// shelf is a queue from which letters are taken one at a time, on a connection of its own. What was taken stays
+// unacknowledged until it is acknowledged or the shelf is closed. It is used by one goroutine.
+type shelf struct {
+	conn   *connection
+	ch     *channel
+	queue  string
+	closed chan *closing
+}
+
+// openShelf connects and tells how many letters are ready. ctx ends the connection too: an operation that waits for the
+// broker then fails.
+func (b *broker) openShelf(ctx context.Context, queue string) (s *shelf, ready int, err error) {
+	conn, err := b.dial(ctx, "redrive")
+	if err != nil {
+		return nil, 0, fmt.Errorf("connect: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(closeTimeout)) })
+	defer stop()
+	ch, err := conn.Channel()
+	if err != nil {
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		return nil, 0, fmt.Errorf("open channel: %w", brokerError(err))
+	}
+	s = &shelf{conn: conn, ch: ch, queue: queue, closed: ch.NotifyClose(make(chan *closing, 1))}
+	declared, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		return nil, 0, fmt.Errorf("look into queue %s: %w", queue, brokerError(err))
+	}
+	return s, declared.Messages, nil
+}
+
+// take takes the letter at the head of the queue. ok is false when none is ready.
+func (s *shelf) take() (d *delivery, ok bool, err error) {
+	taken, ok, err := s.ch.Get(s.queue, false)
+	if err != nil {
+		var refused *closing
+		if !errors.As(err, &refused) || !refused.Server {
+			err = s.why(err)
+		}
+		return nil, false, fmt.Errorf("take a letter from queue %s: %w", s.queue, brokerErrorOn(accessRead, err))
+	}
+	return &taken, ok, nil
+}
+
+func (s *shelf) ack(tag uint64) error {
+	if err := s.ch.Ack(tag, false); err != nil {
+		return s.why(err)
+	}
+	return nil
+}
+
+// why gives the broker's words for the end of the channel, which an operation after it does not have.
+func (s *shelf) why(err error) error {
+	select {
+	case reason := <-s.closed:
+		return channelEnd(reason)
+	case <-time.After(100 * time.Millisecond):
+		return brokerError(err)
+	}
+}
+
+// giveBackPatience bounds the wait for letters that were given back to be there again.
+const giveBackPatience = 2 * time.Second
+
+// cut ends the connection without an orderly end of the channel; an operation that waits for the broker fails.
+func (s *shelf) cut() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) }
+
+// close gives back the n letters that are unacknowledged by ending the channel: a classic queue puts them in their place, a
+// quorum queue at its head, many of them perhaps in another order. (What a nack returns goes to the end of a quorum queue
+// without a delivery limit.) Nil means that every acknowledgement has reached the broker, which answers in order.
+//
+// A quorum queue takes a moment. What looks into the queue after this should find the letters, so it waits for that, for
+// a while: somebody else may take letters meanwhile.
+func (s *shelf) close(ctx context.Context, n int) error {
+	defer s.cut()
+	returned := s.countsUp(n)
+	if err := s.ch.Close(); err != nil {
+		return fmt.Errorf("close channel: %w", s.why(err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, giveBackPatience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !returned() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// countsUp returns a function that tells whether n more letters are ready in the queue than are now, or it is not known.
+func (s *shelf) countsUp(n int) func() bool {
+	known := func() bool { return true }
+	if n == 0 {
+		return known
+	}
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return known
+	}
+	ready := func() (int, error) {
+		declared, err := ch.QueueDeclarePassive(s.queue, true, false, false, false, nil)
+		return declared.Messages, err
+	}
+	before, err := ready()
+	if err != nil {
+		return known
+	}
+	return func() bool {
+		now, err := ready()
+		return err != nil || now >= before+n
+	}
 }

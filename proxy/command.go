@@ -45,7 +45,9 @@ var errLogged = errors.New("see the log")
 
 // Commands are all commands but help, in the order in which help lists them.
 func Commands() []Command {
-	return []Command{runCommand(), healthcheckCommand(), versionCommand()}
+	return []Command{
+		runCommand(), checkCommand(), inspectCommand(), forgetCommand(), redriveCommand(), healthcheckCommand(), versionCommand(),
+	}
 }
 
 // Execute runs the command that args name (run when they name none) and returns the exit code.

@@ -16,13 +16,8 @@ import (
 // Config is what one process needs. Load fills it; every field's comment is the meaning, docs/configuration.md
 // the same at length, and a test holds the two in step.
 type Config struct {
-	// RabbitMQURL is amqp(s)://user:password@host:port/vhost; several hosts, comma-separated, are tried in turn.
-	// Required.
-	RabbitMQURL dedup.Secret `env:"RABBITMQ_URL"`
-	// RabbitMQUsername is taken verbatim and wins over the URL's. Default: from the URL.
-	RabbitMQUsername string `env:"RABBITMQ_USERNAME"`
-	// RabbitMQPassword is taken verbatim and wins over the URL's. Default: from the URL.
-	RabbitMQPassword dedup.Secret `env:"RABBITMQ_PASSWORD"`
+	BrokerConfig
+
 	// QueueNames are the queues to consume, comma-separated. Required.
 	QueueNames Names `env:"QUEUES"`
 	// HealthAddr is where /livez, /startupz, /readyz, /status and /metrics are served; read-only, no payloads.
@@ -42,7 +37,8 @@ type Config struct {
 	// Warnings are what Load noticed and a person should read, for the log.
 	Warnings []string
 
-	reload func() (*Config, error)
+	reload       func() (*Config, error)
+	reloadBroker func() (BrokerConfig, error)
 }
 
 // QueueConfig is one queue's settings. Each may be given for one queue alone as QUEUE_<NAME>_<SETTING>.
@@ -51,8 +47,14 @@ type QueueConfig struct {
 	// Prefetch is how many deliveries the broker may have outstanding here. 0 = 4 x FORWARD_CONCURRENCY; it is lowered
 	// until Prefetch / Concurrency x Timeout fits into 15 minutes, half of the broker's usual acknowledgement timeout.
 	Prefetch int `env:"PREFETCH, default=0"`
+	// DeadLetterMode is queue: dead letters are published to DeadLetterQueue; or reject: they go to the source queue's
+	// own dead-letter exchange.
+	DeadLetterMode DeadLetterMode `env:"DEADLETTER_MODE, default=queue"`
 	// DeadLetterQueue is where dead letters go; {queue} is the source queue's name.
 	DeadLetterQueue string `env:"DEADLETTER_QUEUE, default={queue}.dead"`
+	// Ordering is none; queue: strict order, one message at a time; or key:SOURCE: one at a time for each key, SOURCE
+	// being a place as in DEDUP_ID_FROM.
+	Ordering Ordering `env:"ORDERING, default=none"`
 
 	// Body is what of a message is sent as the body of the request: raw is all of it, json:/POINTER one value of its JSON,
 	// byte for byte.
@@ -88,6 +90,7 @@ func Load(environ []string, version string) (*Config, error) {
 	}
 	cfg.Version = version
 	cfg.reload = func() (*Config, error) { return Load(environ, version) }
+	cfg.reloadBroker = func() (BrokerConfig, error) { return loadBroker(environ) }
 	return cfg, nil
 }
 
@@ -102,15 +105,9 @@ func load(environ []string) (*Config, []string) {
 	env := newEnvironment(environ)
 	cfg := &Config{}
 	env.decode(cfg)
-	vhost := "/"
-	switch endpoints, err := parseBrokerURL(cfg.RabbitMQURL.Reveal()); {
-	case cfg.RabbitMQURL.Reveal() == "":
-		env.problem("RABBITMQ_URL", "is required, like amqp://user:password@rabbitmq:5672/vhost")
-	case err != nil:
-		env.problem("RABBITMQ_URL", "%v", err)
-	default:
-		vhost = endpoints[0].Vhost
-	}
+	env.add(cfg.BrokerConfig.Validate())
+	cfg.Warnings = append(cfg.Warnings, cfg.BrokerConfig.warnings()...)
+	vhost := cfg.vhost()
 	if len(cfg.QueueNames) == 0 {
 		env.problem("QUEUES", "is required: the queues to consume, comma-separated")
 		loadQueue(env, cfg, "queue", "", vhost) // what is wrong for any queue is said now
@@ -152,6 +149,10 @@ func loadQueue(env *environment, cfg *Config, name, prefix, vhost string) QueueC
 		q.Dedup.Consumer = defaultConsumer(vhost, name)
 	}
 	q.DeadLetterQueue = strings.ReplaceAll(q.DeadLetterQueue, "{queue}", name)
+	if q.DeadLetterMode == DeadLetterByReject {
+		q.DeadLetterQueue = ""
+		cfg.Warnings = append(cfg.Warnings, q.rejectAdvice())
+	}
 	if len(q.DeadLetterQueue) > maxQueueName {
 		env.problem("DEADLETTER_QUEUE", "%q is longer than the %d bytes that a queue name may have: set a shorter one", q.DeadLetterQueue, maxQueueName)
 	}
@@ -163,6 +164,12 @@ func loadQueue(env *environment, cfg *Config, name, prefix, vhost string) QueueC
 	}
 	if q.DeadLetterQueue == name {
 		env.problem("DEADLETTER_QUEUE", "is the source queue %q itself: a dead letter would be consumed again", name)
+	}
+	if q.Ordering.kept() {
+		cfg.Warnings = append(cfg.Warnings, q.orderingAdvice())
+	}
+	if q.Ordering.strict() {
+		q.Forward.Concurrency = min(q.Forward.Concurrency, 1)
 	}
 	if note := q.fitPrefetch(); note != "" {
 		cfg.Warnings = append(cfg.Warnings, note)

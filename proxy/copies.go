@@ -16,22 +16,21 @@ type copies struct {
 func newCopies() *copies { return &copies{keys: map[string]chan struct{}{}} }
 
 // enter waits until no copy of key is in an attempt. The caller leaves when its attempt ends, not when its retries
-// do. met tells whether it had to wait.
-func (c *copies) enter(ctx context.Context, key string) (met bool, err error) {
+// do. The error is the cause of ctx's end.
+func (c *copies) enter(ctx context.Context, key string) error {
 	for {
 		c.mu.Lock()
 		busy, taken := c.keys[key]
 		if !taken {
 			c.keys[key] = make(chan struct{})
 			c.mu.Unlock()
-			return met, nil
+			return nil
 		}
 		c.mu.Unlock()
-		met = true
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			return met, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -3,16 +3,12 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
 	"rabbitonce/dedup"
 	"rabbitonce/forward"
 )
-
-// persistent is the delivery mode of everything that is published here.
-const persistent = 2
 
 // obituary is why a message is dead, as its dead letter tells.
 type obituary struct {
@@ -55,14 +51,23 @@ func (q *queue) bury(work, hold context.Context, m *message, claim dedup.Claim, 
 }
 
 // publishLetter puts the dead letter into its queue, trying until the broker has confirmed it or the delivery has to
-// go back; then whoever gets it next finds the record dead and publishes the letter.
+// go back; then whoever gets it next finds the record dead and publishes the letter. With DEADLETTER_MODE=reject
+// nothing is published: the settlement is all.
 func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn {
+	end := ending{fate: fateDead}
+	if !o.keep {
+		end.clear = o.deadID
+	}
+	if q.cfg.DeadLetterMode == DeadLetterByReject {
+		end.reject = &o
+		return over(end)
+	}
 	q.held(1)
 	defer q.held(-1)
 	pauses := backoff{first: 200 * time.Millisecond, last: 10 * time.Second}
 	for {
 		sent, leftOut := q.compose(m, o)
-		err := q.publisher.publish(hold, destination{queue: q.cfg.DeadLetterQueue, arguments: table{"x-queue-type": "quorum"}}, sent)
+		err := q.publisher.publish(hold, deadLetters(q.cfg.DeadLetterQueue), sent)
 		if err == nil {
 			q.noteLeftOut(m, leftOut)
 			break
@@ -76,76 +81,73 @@ func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn
 		}
 	}
 	q.letters.up()
-	q.metrics.deadLetters[o.reason].Inc()
-	q.log.Warn("dead letter", "id", m.logID(), "reason", o.reason.String(), "attempts", o.attempts, "status", o.status,
-		"error", o.problem, "dead_letter_queue", q.cfg.DeadLetterQueue)
-	end := ending{fate: fateDead}
-	if !o.keep {
-		end.clear = o.deadID
-	}
+	q.noteDead(m, o)
 	return over(end)
 }
 
-// clearDead deletes the record of a message that is now in the dead letters and whose outcome was never unknown, so
-// that any tool can put it back to work.
-func (q *queue) clearDead(work context.Context, m *message, deadID string) {
-	_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, q.store.Undead(ctx, m.key, deadID)
-	})
-	if err != nil {
-		q.log.Warn("the record of a dead letter could not be deleted: until it expires, a message with this ID and without the header x-rabbitonce-dead-id is dead-lettered again",
-			"id", m.logID(), "error", err.Error())
-	}
+// noteDead counts a dead letter that the broker has.
+func (q *queue) noteDead(m *message, o obituary) {
+	q.metrics.deadLetters[o.reason].Inc()
+	q.log.Warn("dead letter", "id", m.logID(), "reason", o.reason.String(), "attempts", o.attempts, "status", o.status,
+		"error", o.problem, "dead_letter_queue", q.cfg.DeadLetterQueue)
 }
 
-// compose makes the message as it goes to the dead letters: its bytes, properties and headers, and why. Three
-// properties cannot travel as they are: an expiration would delete the letter, a user-id must be the publisher's own
-// (https://www.rabbitmq.com/docs/validated-user-id), and letters are always persistent. Nor can two headers: CC and
-// BCC route (https://www.rabbitmq.com/docs/sender-selected).
-func (q *queue) compose(m *message, o obituary) (sent letter, leftOut []string) {
-	headers := make(table, len(m.Headers)+14)
-	maps.Copy(headers, m.Headers)
-	set := func(name string, value any) { headers[headerPrefix+name] = value }
-	for _, name := range []string{"CC", "BCC"} { // the broker would route the letter to what they name
-		if value, ok := headers[name]; ok {
-			delete(headers, name)
-			set(strings.ToLower(name), value)
+// clearPause is how long after its settlement the record of a dead letter is deleted: the broker may be told and a quorum
+// queue not have it yet (see burst), and if the channel is lost then, the message comes again and must find itself dead.
+const clearPause = time.Second
+
+// clearDead deletes the record of a message that is now in the dead letters and whose outcome was never unknown, so
+// that any tool can put it back to work. Until then it is kept, also when the session that settled the message is lost.
+func (q *queue) clearDead(work context.Context, m *message, deadID string) {
+	session, key, id := m.session, m.key, m.logID() // not the message: its body may be large
+	q.handlers.Go(func() {
+		pause := time.NewTimer(clearPause)
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-session.ended:
+			if session.lost != nil {
+				return
+			}
+			<-pause.C
 		}
-	}
-	for _, name := range countHeaders {
-		delete(headers, name)
-	}
+		_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, q.store.Undead(ctx, key, deadID)
+		})
+		if err != nil {
+			q.log.Warn("the record of a dead letter could not be deleted: until it expires, a message with this ID and without the header x-rabbitonce-dead-id is dead-lettered again",
+				"id", id, "error", err.Error())
+		}
+	})
+}
+
+// compose makes the message as it goes to the dead letters: as it was, and why it is dead.
+func (q *queue) compose(m *message, o obituary) (sent letter, leftOut []string) {
+	sent = republish(m.delivery, headerPrefix)
+	set := func(name string, value any) { sent.Headers[headerPrefix+name] = value }
 	set("reason", o.reason.String())
 	set("attempts", int64(o.attempts))
 	set("queue", q.cfg.Name)
-	set("exchange", m.Exchange)
-	set("routing-key", m.RoutingKey)
 	first := o.first
 	if first.IsZero() {
-		first = m.received
+		first = m.seen
 	}
-	set("first-seen", first.UTC().Format(time.RFC3339Nano))
-	set("dead-at", time.Now().UTC().Format(time.RFC3339Nano))
+	set("first-seen", stamp(first))
+	set("dead-at", stamp(time.Now()))
 	for name, value := range map[string]string{
-		"dead-id": o.deadID, "error": shorten(o.problem), "response": strings.ToValidUTF8(string(o.response), "?"),
-		"expiration": m.Expiration, "user-id": m.UserId,
+		"dead-id": o.deadID, "error": shorten(o.problem), "response": strings.ToValidUTF8(string(o.response), "?"), "left-out": "",
 	} {
-		delete(headers, headerPrefix+name)
-		if value != "" {
-			set(name, value)
-		}
+		setOrClear(sent.Headers, headerPrefix+name, value)
 	}
-	delete(headers, headerPrefix+"left-out")
-	delete(headers, headerPrefix+"status")
+	delete(sent.Headers, headerPrefix+"status")
 	if o.status != 0 {
 		set("status", int64(o.status))
 	}
-	leftOut = fitHeaders(headers, headerRoom(q.publisher.broker.frame.Load()))
-	return letter{
-		Headers: headers, ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, DeliveryMode: persistent, Priority: m.Priority,
-		CorrelationId: m.CorrelationId, ReplyTo: m.ReplyTo, MessageId: m.MessageId, Timestamp: m.Timestamp, Type: m.Type, AppId: m.AppId, Body: m.Body,
-	}, leftOut
+	return sent, fitHeaders(sent.Headers, q.publisher.headerRoom())
 }
+
+// stamp is a time as headers have it.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func (q *queue) noteLeftOut(m *message, names []string) {
 	if len(names) > 0 {

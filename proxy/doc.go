@@ -9,7 +9,8 @@
 // # Guarantees
 //
 // A delivery leaves its queue only after the service answered done, or its ID was already recorded done, or a copy in
-// the dead-letter queue was confirmed by the broker. docs/guarantees.md says it in full.
+// the dead-letter queue or in a wait queue was confirmed by the broker, or it was rejected to the queue's own
+// dead-letter exchange because the user chose that. docs/guarantees.md says it in full.
 //
 // # Who owns which goroutine
 //
@@ -19,7 +20,9 @@
 //   - a session (session.run) is the only one that touches its channel: it takes deliveries in and sends every ack; it
 //     starts one goroutine a delivery (queue.handle) and waits for the broker's side of it only: a POST that outlives its
 //     session goes on, its outcome is recorded, its settlement is dropped;
-//   - queue.run waits for all handlers at the end of the process.
+//   - queue.run waits for all handlers at the end of the process;
+//   - the publisher owns a goroutine for each message that it has under way, which may outlive the handler that waits for
+//     it, and ends them all when its connection is closed.
 //
 // # Three contexts
 //

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"flag"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -75,11 +76,29 @@ func TestPagesListClosedSets(t *testing.T) {
 		{"docs/dead-letters.md", "## Headers", letterHeaders()},
 		{"docs/operations.md", "### How deliveries end", texts(fates())},
 		{"docs/operations.md", "### How copies meet their message", texts(duplicates())},
+		{"docs/operations.md", "### Why a queue is not consumed", texts(sessionEnds())},
 	} {
 		t.Run(c.heading, func(t *testing.T) {
 			got := slices.Sorted(maps.Keys(quotedRows(t, c.page, c.heading)))
 			if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), got); diff != "" {
 				t.Errorf("%s differs from the code (-code +page):\n%s", c.page, diff)
+			}
+		})
+	}
+}
+
+// TestCommandsPageHasEveryCommand and option; a command with a page of its own has its options there.
+func TestCommandsPageHasEveryCommand(t *testing.T) {
+	for _, c := range Commands() {
+		section := pageSection(t, "docs/commands.md", "## "+c.Name)
+		if own, err := os.ReadFile("../docs/" + c.Name + ".md"); err == nil {
+			section += string(own)
+		}
+		flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+		c.setup(flags)
+		flags.VisitAll(func(f *flag.Flag) {
+			if !strings.Contains(section, "`--"+f.Name) {
+				t.Errorf("docs/commands.md does not tell of %s --%s", c.Name, f.Name)
 			}
 		})
 	}

@@ -41,6 +41,7 @@ func (d duplicate) String() string {
 
 // ending is a fate and what remains to be done for it.
 type ending struct {
-	fate  fate
-	clear string // fateDead: dead-id of a record to delete once the ack was sent; "" keeps the record
+	fate   fate
+	clear  string    // fateDead: dead-id of a record to delete once the broker has the settlement; "" keeps the record
+	reject *obituary // fateDead: the delivery is to be rejected for this; nil: its letter was published
 }

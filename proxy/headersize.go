@@ -11,6 +11,9 @@ import (
 // otherProperties is what a header frame holds beside the headers: eight short strings and some numbers.
 const otherProperties = 4 << 10
 
+// headerRoom is how many bytes the headers of a message may have on the publisher's connection.
+func (p *publisher) headerRoom() int { return headerRoom(p.broker.frame.Load()) }
+
 // headerRoom is how many bytes headers may have in a frame.
 func headerRoom(frame int64) int {
 	if frame == 0 {

@@ -12,10 +12,12 @@ import (
 type message struct {
 	*delivery
 	session     *session
+	place       *place // in line, under ORDERING
 	id          dedup.ID
 	key         string // of its record; "" when it has no ID and is forwarded without a claim
 	fingerprint dedup.Fingerprint
 	received    time.Time
+	seen        time.Time    // when it first came, wait queues not counted
 	busySince   time.Time    // when it was first found with somebody else; zero when it was not
 	unclaimed   dedup.Record // counts of the attempts made without a claim, which no store keeps
 	lookups     int          // lookups without a clear answer
@@ -25,11 +27,19 @@ type message struct {
 // Headers of dead letters.
 const headerPrefix = "x-rabbitonce-"
 
-// identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
-func (q *queue) identify(s *session, d *delivery) (m *message, ok bool) {
-	unpark(d)
+// restore makes a delivery what it was when it was published, and tells when it was first seen. It changes the delivery.
+func (q *queue) restore(d *delivery) (seen time.Time) {
+	seen, parked := unpark(d)
+	if !parked {
+		seen = time.Now()
+	}
 	q.unletter(d)
-	m = &message{delivery: d, session: s, received: time.Now()}
+	return seen
+}
+
+// identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
+func (q *queue) identify(s *session, d *delivery, seen time.Time) (m *message, ok bool) {
+	m = &message{delivery: d, session: s, received: time.Now(), seen: seen}
 	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
 	if ok {
 		q.setID(m, id)

@@ -15,6 +15,7 @@ type metrics struct {
 	deadLetters *prometheus.CounterVec
 	missingID   *prometheus.CounterVec
 	unrecorded  *prometheus.CounterVec
+	sessionEnds *prometheus.CounterVec
 	requests    *prometheus.HistogramVec
 	endToEnd    *prometheus.HistogramVec
 	inFlight    *prometheus.GaugeVec
@@ -22,6 +23,7 @@ type metrics struct {
 	sessionUp   *prometheus.GaugeVec
 	serviceUp   *prometheus.GaugeVec
 	lettersUp   *prometheus.GaugeVec
+	parkingUp   *prometheus.GaugeVec
 	storeUp     prometheus.Gauge
 	registerer  prometheus.Registerer
 }
@@ -32,6 +34,7 @@ type queueMetrics struct {
 	duplicates  map[duplicate]prometheus.Counter
 	deadLetters map[dedup.Reason]prometheus.Counter
 	requests    map[forward.Outcome]prometheus.Observer
+	sessionEnds map[sessionEnd]prometheus.Counter
 	missingID   prometheus.Counter
 	unrecorded  prometheus.Counter
 	endToEnd    prometheus.Observer
@@ -66,6 +69,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		deadLetters: counter("dead_letters_total", "Dead letters that the broker confirmed, by reason.", "queue", "reason"),
 		missingID:   counter("missing_id_total", "Deliveries without an ID where DEDUP_ID_FROM looks, whatever became of them.", "queue"),
 		unrecorded:  counter("unrecorded_total", "Successes that were acknowledged before they could be recorded.", "queue"),
+		sessionEnds: counter("session_ends_total", "Times that consuming the queue ended or could not begin, by the reason.", "queue", "why"),
 		requests:    histogram("request_seconds", "Time of a request to the service, by its outcome.", "queue", "outcome"),
 		endToEnd:    histogram("end_to_end_seconds", "Time from a delivery's arrival to its recorded success.", "queue"),
 		inFlight:    gauge("posts_in_flight", "Requests to the service under way.", "queue"),
@@ -73,6 +77,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		sessionUp:   gauge("session_up", "1 while the queue is being consumed.", "queue"),
 		serviceUp:   gauge("service_up", "1 while the queue's service answers.", "queue"),
 		lettersUp:   gauge("dead_letter_publishing_up", "0 while a dead letter cannot be published.", "queue"),
+		parkingUp:   gauge("wait_queue_publishing_up", "0 while a message cannot be moved to a wait queue.", "queue"),
 		storeUp:     gauge("store_up", "1 while the store answers.").WithLabelValues(),
 	}
 }
@@ -81,7 +86,8 @@ func (m *metrics) queue(name string) *queueMetrics {
 	q := &queueMetrics{
 		fates: map[fate]prometheus.Counter{}, duplicates: map[duplicate]prometheus.Counter{},
 		deadLetters: map[dedup.Reason]prometheus.Counter{}, requests: map[forward.Outcome]prometheus.Observer{},
-		missingID: m.missingID.WithLabelValues(name), unrecorded: m.unrecorded.WithLabelValues(name), endToEnd: m.endToEnd.WithLabelValues(name),
+		sessionEnds: map[sessionEnd]prometheus.Counter{},
+		missingID:   m.missingID.WithLabelValues(name), unrecorded: m.unrecorded.WithLabelValues(name), endToEnd: m.endToEnd.WithLabelValues(name),
 		inFlight: m.inFlight.WithLabelValues(name), waiting: m.waiting.WithLabelValues(name),
 	}
 	for _, f := range fates() {
@@ -89,6 +95,9 @@ func (m *metrics) queue(name string) *queueMetrics {
 	}
 	for _, d := range duplicates() {
 		q.duplicates[d] = m.duplicates.WithLabelValues(name, d.String())
+	}
+	for _, e := range sessionEnds() {
+		q.sessionEnds[e] = m.sessionEnds.WithLabelValues(name, e.String())
 	}
 	for _, r := range dedup.Reasons() {
 		q.deadLetters[r] = m.deadLetters.WithLabelValues(name, r.String())

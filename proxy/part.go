@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -18,8 +19,10 @@ type part struct {
 	mu      sync.Mutex
 	isUp    bool
 	problem string
+	why     string // of the problem, where it has a reason out of a closed set
 	since   time.Time
 	logged  time.Time // when a reason was last logged
+	said    string    // and which
 }
 
 // quietFor is how long a part that is down says nothing more when the words of its problem change, as they do with
@@ -28,9 +31,11 @@ const quietFor = 10 * time.Second
 
 // PartStatus is a part in /status.
 type PartStatus struct {
-	Up      bool      `json:"up"`
-	Problem string    `json:"problem,omitempty"`
-	Since   time.Time `json:"since"`
+	Up      bool   `json:"up"`
+	Problem string `json:"problem,omitempty"`
+	// Why is the problem's reason out of a closed set, for parts that have one.
+	Why   string    `json:"why,omitempty"`
+	Since time.Time `json:"since"`
 }
 
 // newQuietPart makes a part that is taken as up until it fails, without a word.
@@ -50,7 +55,7 @@ func (p *part) up() {
 		return
 	}
 	p.log.Info("up", "part", p.name, "after", time.Since(p.since).Round(time.Millisecond).String())
-	p.isUp, p.problem, p.since = true, "", time.Now()
+	p.isUp, p.problem, p.why, p.since = true, "", "", time.Now()
 	p.gauge.Set(1)
 }
 
@@ -58,22 +63,30 @@ func (p *part) up() {
 func (p *part) down(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.isUp && p.problem == err.Error() {
-		return
+	words, why := err.Error(), ""
+	if reason, ok := errors.AsType[interface {
+		error
+		Why() string
+	}](err); ok {
+		why = reason.Why()
 	}
 	if p.isUp {
 		p.since = time.Now()
 	}
-	if p.isUp || time.Since(p.logged) > quietFor {
-		p.logged = time.Now()
-		p.log.Warn("waiting", "part", p.name, "error", err.Error())
+	if p.isUp || p.said != words && time.Since(p.logged) > quietFor {
+		p.logged, p.said = time.Now(), words
+		attributes := []any{"part", p.name, "error", words}
+		if why != "" {
+			attributes = append(attributes, "why", why)
+		}
+		p.log.Warn("waiting", attributes...)
 	}
-	p.isUp, p.problem = false, err.Error()
+	p.isUp, p.problem, p.why = false, words, why
 	p.gauge.Set(0)
 }
 
 func (p *part) status() PartStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return PartStatus{Up: p.isUp, Problem: p.problem, Since: p.since.UTC()}
+	return PartStatus{Up: p.isUp, Problem: p.problem, Why: p.why, Since: p.since.UTC()}
 }

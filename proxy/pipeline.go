@@ -26,12 +26,18 @@ const (
 var errLeaseLost = errors.New("the lease of the claim was lost")
 
 // handle is the life of one delivery, from its arrival to its settlement.
-func (q *queue) handle(work, hold context.Context, s *session, d *delivery) {
-	m, identified := q.identify(s, d)
+func (q *queue) handle(work, hold context.Context, s *session, d *delivery, seen time.Time, p *place) {
+	m, identified := q.identify(s, d, seen)
+	m.place = p
 	var end ending
-	if identified {
+	switch {
+	case brokerReturns(d) >= arrivalLimit && q.parkSoon(hold, m, returnStep):
+		end.fate = fateParked
+	case q.awaitTurn(hold, p) != nil:
+		end = ending{fate: fateReturned}
+	case identified:
 		end = q.process(work, hold, m)
-	} else {
+	default:
 		end = q.withoutID(work, hold, m)
 	}
 	if end.fate == fateReturned {
@@ -42,15 +48,19 @@ func (q *queue) handle(work, hold context.Context, s *session, d *delivery) {
 
 // settle carries an ending out on the session that brought the delivery.
 func (q *queue) settle(work context.Context, m *message, end ending) {
+	if end.reject != nil && !q.reject(m, *end.reject) {
+		end = ending{fate: fateReturned} // its session has ended
+	}
 	q.metrics.fates[end.fate].Inc()
 	q.log.Debug("settled", "id", m.logID(), "fate", end.fate.String(), "took", time.Since(m.received).String())
 	switch {
 	case end.fate == fateReturned:
 		m.session.settle(m.DeliveryTag, settleGiveBack)
 	case end.clear != "":
-		if m.session.ackNow(m.DeliveryTag) {
+		if end.reject != nil || m.session.ackNow(m.DeliveryTag) {
 			q.clearDead(work, m, end.clear)
 		}
+	case end.reject != nil: // settled by now
 	case end.fate != fateUnrecorded: // acknowledged before, by recordSuccess
 		m.session.settle(m.DeliveryTag, settleAck)
 	}
@@ -75,7 +85,11 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 		if t.free > 0 {
 			rest = min(rest, longestRest) // the record says when it is due
 		}
-		if q.rest(hold, rest) != nil {
+		parked, err := q.rest(hold, m, rest, t.free)
+		switch {
+		case parked:
+			return ending{fate: fateParked}
+		case err != nil:
 			return ending{fate: fateReturned}
 		}
 	}
@@ -85,7 +99,7 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 // too often: then it takes the way through a wait queue, which starts the broker's count anew.
 func (q *queue) keepFromLimit(work, hold context.Context, m *message) ending {
 	if brokerReturns(m.delivery) >= returnsLimit && !errors.Is(context.Cause(hold), errSessionEnded) {
-		ctx, cancel := context.WithTimeout(work, recordTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(work), recordTimeout) // a POST that was cut off comes here too
 		defer cancel()
 		if q.park(ctx, m, returnStep) {
 			return ending{fate: fateParked}
@@ -113,7 +127,7 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	if m.key == "" {
 		return q.unclaimedTurn(work, hold, m)
 	}
-	if _, err := q.copies.enter(hold, m.key); err != nil {
+	if err := q.copies.enter(hold, m.key); err != nil {
 		return over(ending{fate: fateReturned})
 	}
 	defer q.copies.leave(m.key)
@@ -172,13 +186,13 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 }
 
 // waitFor is how long a copy waits for a message that somebody else has: until the record's own time when the record
-// waits itself, so that no copy jumps the ladder; a growing pause while somebody is at work, for as long as the claim
-// lasts after RETRY_HOLD of asking.
+// waits itself, so that no copy jumps the ladder; a growing pause while somebody is at work, and for as long as the
+// claim lasts after RETRY_HOLD of asking, when nobody stands behind it.
 func (q *queue) waitFor(m *message, claim dedup.Claim, polls *backoff) time.Duration {
 	kind, pause := duplicateBusy, claim.Wait
 	if claim.Verdict == dedup.Waiting {
 		kind = duplicateWaiting
-	} else if !m.busyTooLong(q.cfg.Retry.Hold) {
+	} else if q.lanes != nil || !m.busyTooLong(q.cfg.Retry.Hold) { // a line stands still meanwhile
 		pause = polls.pause()
 	}
 	if !m.met {

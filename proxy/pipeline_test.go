@@ -69,7 +69,7 @@ func newBench(t *testing.T, service http.Handler, more ...string) *bench {
 // deliver hands a message over, as a session does.
 func (b *bench) deliver(tag uint64, id, body string) {
 	d := &delivery{DeliveryTag: tag, MessageId: id, Body: []byte(body), RoutingKey: "orders"}
-	b.queue.handlers.Go(func() { b.queue.handle(b.work, b.hold, b.session, d) })
+	b.queue.begin(b.work, b.hold, b.session, d)
 }
 
 // settled waits for n settlements and returns them by tag.
@@ -79,7 +79,7 @@ func (b *bench) settled(t *testing.T, n int) map[uint64]string {
 	for range n {
 		select {
 		case s := <-b.session.settled:
-			got[s.tag] = map[settleVerb]string{settleAck: "ack", settleGiveBack: "back"}[s.verb]
+			got[s.tag] = map[settleVerb]string{settleAck: "ack", settleGiveBack: "back", settleReject: "reject"}[s.verb]
 			if s.sent != nil {
 				close(s.sent)
 			}
@@ -372,7 +372,7 @@ func TestALeaseNearItsEndPermitsNoPOST(t *testing.T) {
 func TestLetterKeepsTheMessageAndTellsItsStory(t *testing.T) {
 	b := newBench(t, &journal{})
 	stamp := time.Unix(1700000000, 0)
-	m := &message{received: time.Unix(1800000000, 0), delivery: &delivery{
+	m := &message{seen: time.Unix(1800000000, 0), delivery: &delivery{
 		Headers: amqp.Table{
 			"a": int32(1), "x-rabbitonce-status": int64(1), "x-rabbitonce-error": "old", "x-delivery-count": int64(3), "CC": []any{"orders"},
 		},

@@ -43,21 +43,13 @@ func New(cfg *Config, log *slog.Logger) (*Proxy, error) {
 	if reload == nil {
 		reload = func() (*Config, error) { return cfg, nil }
 	}
-	stored := cfg.Dedup
-	stored.Credentials = func(context.Context) (string, string, error) {
-		now, err := reload()
-		if err != nil {
-			return "", "", fmt.Errorf("read credentials again: %w", err)
-		}
-		return now.Dedup.Login()
-	}
-	store, err := dedup.New(stored, dedup.WithRegisterer(registry))
+	store, err := openStore(cfg.Dedup, reload, dedup.WithRegisterer(registry))
 	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+		return nil, err
 	}
 	p := &Proxy{
 		cfg: cfg, log: log, registry: registry, started: time.Now(), store: store,
-		reload: reload, publisher: newPublisher(&broker{config: reload}),
+		reload: reload, publisher: newPublisher(newBroker(cfg)),
 		listening: make(chan string, 1),
 	}
 	p.publisher.alarm = p.publishingAlarm
@@ -85,13 +77,18 @@ func (p *Proxy) publishingAlarm(err error) {
 
 // probeStore asks the store whether it takes claims, under a key of this process alone.
 func (p *Proxy) probeStore() func(context.Context) error {
+	key := probeKey(p.cfg)
+	return func(ctx context.Context) error { return p.store.Probe(ctx, key) }
+}
+
+// probeKey is a fresh key under the prefix of the queues, which a user may be limited to.
+func probeKey(cfg *Config) string {
 	prefix, consumer := "rabbitonce", "probe"
-	if len(p.cfg.Queues) > 0 {
-		prefix, consumer = p.cfg.Queues[0].Dedup.Prefix, p.cfg.Queues[0].Dedup.Consumer
+	if len(cfg.Queues) > 0 {
+		prefix, consumer = cfg.Queues[0].Dedup.Prefix, cfg.Queues[0].Dedup.Consumer
 	}
 	token := dedup.NewToken()
-	key := dedup.Key(prefix, consumer, dedup.ID{Source: "probe", Value: hex.EncodeToString(token[:])})
-	return func(ctx context.Context) error { return p.store.Probe(ctx, key) }
+	return dedup.Key(prefix, consumer, dedup.ID{Source: "probe", Value: hex.EncodeToString(token[:])})
 }
 
 func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
@@ -101,19 +98,25 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 	}
 	log := p.log.With("queue", cfg.Name)
 	q := &queue{
-		cfg: cfg, log: log, broker: &broker{config: p.reload}, publisher: p.publisher, store: p.store, service: service,
+		cfg: cfg, log: log, broker: newBroker(p.cfg), publisher: p.publisher, store: p.store, service: service,
 		rules:       rules{retry: cfg.Retry, onUnknown: cfg.Forward.OnUnknown, unknownMax: cfg.Forward.UnknownMax},
 		metrics:     m.queue(cfg.Name),
 		serviceGate: newGate(newPart("service", log, m.serviceUp.WithLabelValues(cfg.Name)), probeService(service)),
 		storeGate:   p.storeGate,
 		sessionPart: newPart("consumer", log, m.sessionUp.WithLabelValues(cfg.Name)),
 		letters:     newQuietPart("dead letters", log, m.lettersUp.WithLabelValues(cfg.Name)),
+		parking:     newParking(newQuietPart("wait queues", log, m.parkingUp.WithLabelValues(cfg.Name))),
 		storeDown:   p.cfg.Dedup.OnStoreDown,
 		waitSteps:   waitSteps(cfg.Retry.Backoff, cfg.Retry.Hold),
 		late:        make(chan struct{}, lateSuccesses),
 		copies:      newCopies(),
+		room:        newRoom(cfg.Prefetch),
 		throttle:    newThrottle(cfg.Forward.Concurrency, cfg.BrakeAfter),
 		pacer:       newPacer(cfg.Forward.Rate),
+	}
+	q.broker.declare = p.cfg.sourceArguments(cfg)
+	if cfg.Ordering.kept() {
+		q.lanes = newLanes()
 	}
 	m.paused(cfg.Name, "service", func() bool { return !q.serviceGate.isOpen() })
 	m.paused(cfg.Name, "store", func() bool { return !q.needsNoStore() && !q.storeGate.isOpen() })

@@ -4,199 +4,209 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// confirmTimeout is how long a publish may wait for the broker's confirm before the connection is given up.
-const confirmTimeout = 15 * time.Second
-
-var (
-	errUnroutable = errors.New("the broker returned the message: no queue took it")
-	errNacked     = errors.New("the broker refused the message (nack): is the queue at its length limit?")
+const (
+	// confirmTimeout is how long a publish may wait for the broker's word before it is given up, with its channel. Time
+	// in which the broker blocks publishers does not count.
+	confirmTimeout = 15 * time.Second
+	// outletsPerQueue is how many messages may be under way to one queue: one whose confirms do not come, as that of a
+	// quorum queue without a majority, holds up this many and nobody who publishes elsewhere.
+	outletsPerQueue = 4
 )
 
-// publisher puts messages into queues and returns only when the broker has confirmed them. One message is under way
-// at a time, so that a returned message belongs to the publish that waits. It is safe for concurrent use.
+var errClosing = errors.New("publishing has ended with the process")
+
+// publisher puts messages into queues and returns only when the broker has confirmed them. It has one connection, with
+// as many channels as messages are under way. It is safe for concurrent use.
+//
+// It owns a goroutine for each message under way, which may outlive the publish that began it (the broker's word is
+// awaited all the same), and one for the connection's notices. closeNow waits for all of them.
 type publisher struct {
 	broker *broker
-	turn   chan struct{} // holds one token; who has it owns the fields below
+	dial   func(context.Context) (*link, error)
+	alarm  func(error) // told when the broker begins to block publishers, and with nil when it ends; set before the first publish
 
-	conn    *connection
-	ch      *channel
-	returns chan returned
-	known   map[string]bool // queues seen on this connection
+	connecting chan struct{} // holds one token: who has it may dial
 
-	ended   chan *closing          // why the connection or the channel was closed
-	blocked atomic.Pointer[string] // why the broker blocks publishers; nil when it does not
-	alarm   func(error)            // told when the broker begins to block publishers, and with nil when it ends; set before the first publish
+	mu     sync.Mutex
+	link   *link                    // nil before the first connection
+	places map[string]chan struct{} // by queue, one token a message under way
+	closed bool
+	work   sync.WaitGroup // begun under mu, never once closed
 }
 
 func newPublisher(b *broker) *publisher {
-	return &publisher{broker: b, turn: make(chan struct{}, 1)}
-}
-
-// destination is a queue, and the arguments to declare it with when it is missing.
-type destination struct {
-	queue     string
-	arguments table
-	exact     bool // one that exists must have these arguments too
+	return &publisher{broker: b, dial: b.dialLink, connecting: make(chan struct{}, 1), places: map[string]chan struct{}{}}
 }
 
 // publish puts m into a queue, which is declared when it does not exist. Nil means that the broker has it; after any
 // error it may have it all the same.
 func (p *publisher) publish(ctx context.Context, to destination, m letter) error {
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	err := p.tryPublish(ctx, to, m)
-	if errors.Is(err, errUnroutable) { // the queue was deleted since it was last seen
-		delete(p.known, to.queue)
-		err = p.tryPublish(ctx, to, m)
-	}
-	if err != nil {
-		return fmt.Errorf("publish to queue %s: %w", to.queue, err)
+	if err := p.tryPublish(ctx, to, m); err != nil {
+		return p.broker.grants.advise(fmt.Errorf("publish to queue %s: %w", to.queue, err))
 	}
 	return nil
 }
 
 func (p *publisher) tryPublish(ctx context.Context, to destination, m letter) error {
-	if err := p.connect(ctx); err != nil {
+	place := p.place(to.queue)
+	select {
+	case place <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	leave := func() { <-place }
+	l, err := p.connect(ctx)
+	if err == nil {
+		err = l.blocked.wait(ctx) // what is sent now would fill the socket and wait there
+	}
+	if err != nil {
+		leave()
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	watched := make(chan struct{})
-	go func() { defer close(watched); p.giveUpWithoutConfirm(ctx, cancel) }()
-	defer func() { cancel(nil); <-watched }()
-	// A publish into a blocked connection can stand still in the socket; closing with a deadline frees it.
-	conn := p.conn
-	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) })
-	defer stop()
-	if !p.known[to.queue] {
-		if err := declareQueue(p.conn, to); err != nil {
-			return err
-		}
-		p.known[to.queue] = true
+	answer, overdue := make(chan error, 1), make(chan struct{})
+	if !p.begin(func() { defer leave(); p.attempt(l, to, m, answer, overdue) }) {
+		leave()
+		return errClosing
 	}
-	return p.send(ctx, to.queue, m)
-}
-
-// send publishes with mandatory and waits for the confirm. A return always comes before the confirm of its message
-// (https://www.rabbitmq.com/docs/confirms#when-publishes-are-confirmed).
-func (p *publisher) send(ctx context.Context, queue string, m letter) error {
-	confirm, err := p.ch.PublishWithDeferredConfirm("", queue, true, false, m)
-	if err != nil {
-		return brokerError(err)
-	}
-	acked, err := confirm.WaitContext(ctx)
-	switch {
-	case err != nil || ctx.Err() != nil:
+	select {
+	case err := <-answer:
+		return err
+	case <-overdue:
+		return errNoConfirm
+	case <-ctx.Done():
 		return context.Cause(ctx)
-	case p.ch.IsClosed():
-		return p.whyEnded()
 	}
-	select {
-	case <-p.returns:
-		return errUnroutable
-	default:
-	}
-	if !acked {
-		return errNacked
-	}
-	return nil
 }
 
-// giveUpWithoutConfirm ends a publish that has no confirm after confirmTimeout, unless the broker blocks publishers:
-// then the confirm comes when the alarm is over, and another connection would be blocked alike. It returns with ctx.
-func (p *publisher) giveUpWithoutConfirm(ctx context.Context, giveUp context.CancelCauseFunc) {
-	tick := time.NewTicker(confirmTimeout)
-	defer tick.Stop()
-	for {
+// attempt sends m and answers. It closes overdue when the broker's word does not come in time.
+func (p *publisher) attempt(l *link, to destination, m letter, answer chan<- error, overdue chan struct{}) {
+	answered := make(chan struct{})
+	p.work.Go(func() {
+		if l.blocked.outlasts(confirmTimeout, answered) {
+			close(overdue)
+		}
+	})
+	answer <- l.put(to, m, overdue)
+	close(answered)
+}
+
+// place is where a queue's messages under way take their tokens.
+func (p *publisher) place(queue string) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	place, ok := p.places[queue]
+	if !ok {
+		place = make(chan struct{}, outletsPerQueue)
+		p.places[queue] = place
+	}
+	return place
+}
+
+// begin starts a goroutine that closeNow waits for. False: it is too late.
+func (p *publisher) begin(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.work.Go(f)
+	}
+	return !p.closed
+}
+
+// current is the link that works, nil when there is none; latest the last one, dead or alive, nil before the first.
+func (p *publisher) current() (current, latest *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link == nil || p.link.isClosed() {
+		return nil, p.link
+	}
+	return p.link, p.link
+}
+
+// isBlocked tells whether the broker blocks publishers now.
+func (p *publisher) isBlocked() bool {
+	l, _ := p.current()
+	return l != nil && l.blocked.active()
+}
+
+// connect returns the link, dialling when there is none that works. The notices of the one before have ended by then,
+// so that nothing they say is taken for the new one's.
+func (p *publisher) connect(ctx context.Context) (*link, error) {
+	if l, _ := p.current(); l != nil {
+		return l, nil
+	}
+	select {
+	case p.connecting <- struct{}{}:
+		defer func() { <-p.connecting }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	l, before := p.current()
+	if l != nil {
+		return l, nil
+	}
+	if before != nil {
 		select {
-		case <-tick.C:
-			if p.blocked.Load() == nil {
-				giveUp(fmt.Errorf("no confirm from the broker within %v", confirmTimeout))
-			}
+		case <-before.watched:
 		case <-ctx.Done():
-			return
+			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// whyEnded gives the broker's words for the end of the channel.
-func (p *publisher) whyEnded() error {
-	select {
-	case err := <-p.ended:
-		return fmt.Errorf("no confirm: %w", channelEnd(err))
-	case <-time.After(100 * time.Millisecond):
-		return errors.New("the broker closed the channel before the confirm")
+	l, err := p.dial(ctx)
+	if err != nil {
+		return nil, err
 	}
+	if !p.adopt(l) {
+		l.hangUp()
+		return nil, errClosing
+	}
+	return l, nil
 }
 
-// watch keeps p.blocked true until the connection ends, when the library closes notices.
-func (p *publisher) watch(notices <-chan blocking) {
-	for b := range notices {
-		if !b.Active {
-			p.unblock()
+// adopt makes l the link in use, unless it is too late for one.
+func (p *publisher) adopt(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.link = l
+		p.work.Go(func() { p.watch(l) })
+	}
+	return !p.closed
+}
+
+// watch follows the link's notices until it ends.
+func (p *publisher) watch(l *link) {
+	defer close(l.watched)
+	defer p.unblock(l)
+	for notice := range l.notices {
+		if !notice.Active {
+			p.unblock(l)
 			continue
 		}
-		p.blocked.Store(&b.Reason)
+		l.blocked.begin()
 		if p.alarm != nil {
-			p.alarm(fmt.Errorf("the broker blocks publishers (%s): free memory or disk on the broker", b.Reason))
+			p.alarm(fmt.Errorf("the broker blocks publishers (%s): free memory or disk on the broker", notice.Reason))
 		}
 	}
-	p.unblock()
 }
 
-func (p *publisher) unblock() {
-	if p.blocked.Swap(nil) != nil && p.alarm != nil {
+func (p *publisher) unblock(l *link) {
+	if l.blocked.end() && p.alarm != nil {
 		p.alarm(nil)
 	}
 }
 
-// connect opens the publishing connection and its channel when there is none that works.
-func (p *publisher) connect(ctx context.Context) error {
-	if p.ch != nil && !p.ch.IsClosed() && !p.conn.IsClosed() {
-		return nil
-	}
-	p.close()
-	conn, err := p.broker.dial(ctx, "publisher")
-	if err != nil {
-		return err
-	}
-	p.conn, p.known = conn, map[string]bool{}
-	p.broker.frame.Store(int64(frameSize(conn)))
-	ch, err := conn.Channel()
-	if err != nil {
-		return fmt.Errorf("open channel: %w", brokerError(err))
-	}
-	if err := ch.Confirm(false); err != nil {
-		return fmt.Errorf("switch confirms on: %w", brokerError(err))
-	}
-	p.ch, p.returns = ch, ch.NotifyReturn(make(chan returned, 4))
-	p.ended = ch.NotifyClose(make(chan *closing, 1))
-	go p.watch(conn.NotifyBlocked(make(chan blocking, 1)))
-	return nil
-}
-
-// close ends the connection. Only the owner of the turn may call it, or the owner of the publisher at the end.
-func (p *publisher) close() {
-	if p.conn != nil {
-		_ = p.conn.CloseDeadline(time.Now().Add(closeTimeout))
-	}
-	p.conn, p.ch = nil, nil
-}
-
-// closeNow ends the connection at the end of the process, unless a publish still holds it: the process's end closes
-// it then.
+// closeNow ends the connection and everything that waits on it.
 func (p *publisher) closeNow() {
-	select {
-	case p.turn <- struct{}{}:
-		p.close()
-		<-p.turn
-	default:
+	p.mu.Lock()
+	p.closed = true
+	l := p.link
+	p.mu.Unlock()
+	if l != nil {
+		l.hangUp()
 	}
+	p.work.Wait()
 }

@@ -14,7 +14,7 @@ import (
 
 var (
 	errDraining = errors.New("shutting down")
-	errPaused   = errors.New("paused: the service does not answer")
+	errPaused   = trouble(endPaused, errors.New("paused: the service does not answer"))
 )
 
 // queue moves the deliveries of one queue. run is its supervisor; everything else is called by run and by the
@@ -33,12 +33,15 @@ type queue struct {
 	storeGate   *gate
 	sessionPart *part // the consumer
 	letters     *part // publishing of dead letters
+	parking     *parking
 
 	storeDown dedup.StoreDownPolicy
 	waitSteps []time.Duration
 	late      chan struct{} // one token a success that waits to be recorded without a claim
 
 	copies    *copies
+	room      *room
+	lanes     *lanes    // nil when no order is kept
 	throttle  *throttle // worker slots: POSTs at once
 	pacer     *pacer
 	conflicts atomic.Int64           // answers 409 in a row
@@ -48,44 +51,45 @@ type queue struct {
 	inFlight  atomic.Int64 // POSTs under way
 }
 
+// streamPause is how long a queue that was found to be a stream is left alone.
+const streamPause = 30 * time.Second
+
 // run opens one session after another until hold ends, and returns when every handler has returned. work ends the
 // POSTs that are under way.
 func (q *queue) run(work, hold context.Context) {
 	defer q.handlers.Wait()
 	defer q.throttle.stop()
 	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
-	poison := backoff{first: time.Minute, last: time.Hour}
-	prefetch := q.cfg.Prefetch
+	var head undecodable
 	for {
 		if q.serviceGate.wait(hold) != nil || q.waitForStore(hold) != nil {
 			return
 		}
-		c, err := q.broker.consume(hold, q.cfg.Name, prefetch)
+		handled := false
+		c, err := q.broker.consume(hold, q.cfg.Name, head.prefetch(q.cfg.Prefetch))
 		if err == nil {
 			q.sessionPart.up()
 			began := time.Now()
-			err = q.serve(work, hold, c)
+			handled, err = q.serve(work, hold, c)
 			if time.Since(began) > pauses.last {
 				pauses.reset()
-			}
-			if !errors.Is(err, errUndecodable) {
-				prefetch = q.cfg.Prefetch
-				poison.reset()
 			}
 		}
 		if hold.Err() != nil {
 			return
 		}
+		q.metrics.sessionEnds[whyEnded(err)].Inc()
 		q.sessionPart.down(err)
-		pause := time.Duration(0)
+		pause, giveUp := head.ended(err, handled)
 		switch {
+		case giveUp:
+			<-hold.Done()
+			return
 		case errors.Is(err, errPaused):
 			pauses.reset()
-		case errors.Is(err, errUndecodable) && prefetch == 1:
-			pause = poison.pause() // it is at the head: every try counts as a return of it
-		case errors.Is(err, errUndecodable):
-			prefetch = 1 // until it is the only one that comes back
-		default:
+		case errors.Is(err, errStream):
+			pause = streamPause // a person has to replace the queue
+		case !errors.Is(err, errUndecodable):
 			pause = pauses.pause()
 		}
 		if sleep(hold, pause) != nil {
@@ -95,20 +99,21 @@ func (q *queue) run(work, hold context.Context) {
 }
 
 // serve runs one session to its end.
-func (q *queue) serve(work, hold context.Context, c *consumer) error {
+func (q *queue) serve(work, hold context.Context, c *consumer) (handled bool, err error) {
 	s := newSession(c, q.cfg.Prefetch)
+	s.ordered = q.lanes != nil
 	hold, end := context.WithCancelCause(hold)
 	watched := make(chan struct{})
 	go func() { defer close(watched); q.pauseWhenServiceIsGone(hold, end) }()
-	err := s.run(hold, func(hold context.Context, d *delivery) {
-		q.handlers.Go(func() { q.handle(work, hold, s, d) })
+	err = s.run(hold, func(hold context.Context, d *delivery) {
+		q.begin(work, hold, s, d)
 	})
 	if errors.Is(context.Cause(hold), errPaused) {
 		err = errPaused
 	}
 	end(errSessionEnded)
 	<-watched
-	return err
+	return s.handled, err
 }
 
 // pauseWhenServiceIsGone ends hold once the service has been away for RETRY_HOLD, so that unstarted deliveries go
@@ -173,14 +178,9 @@ func (q *queue) waitForStore(hold context.Context) error {
 
 func (q *queue) giveSlot() { q.throttle.give() }
 
-// rest waits without a slot: between attempts, or while somebody else has the message.
-func (q *queue) rest(hold context.Context, d time.Duration) error {
-	q.held(1)
-	defer q.held(-1)
-	return sleep(hold, d)
-}
-
 func (q *queue) held(n int64) {
-	q.waiting.Add(n)
+	if q.waiting.Add(n) == 0 {
+		q.parking.idle()
+	}
 	q.metrics.waiting.Add(float64(n))
 }

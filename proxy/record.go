@@ -58,6 +58,7 @@ func (q *queue) recordSuccess(work context.Context, m *message, claim dedup.Clai
 			q.log.Error("the success of a message could not be recorded: it is acknowledged, and recording goes on; a copy that comes meanwhile would be executed again",
 				"id", m.logID(), "error", err.Error())
 			m.session.settle(m.DeliveryTag, settleAck)
+			m.place.leave() // it is settled: those behind it need not wait for the store
 		}
 		if stopped {
 			return ending{fate: fateUnrecorded}

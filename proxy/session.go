@@ -10,7 +10,7 @@ import (
 type settlement struct {
 	tag  uint64
 	verb settleVerb
-	sent chan<- struct{} // closed once the broker has the ack; nil when nobody waits for that
+	sent chan<- struct{} // closed once the broker has the ack or reject; nil when nobody waits for that
 }
 
 type settleVerb uint8
@@ -18,6 +18,7 @@ type settleVerb uint8
 const (
 	settleAck settleVerb = iota
 	settleGiveBack
+	settleReject // to the queue's dead-letter exchange
 )
 
 const (
@@ -36,11 +37,15 @@ type session struct {
 	consumer *consumer
 	settled  chan settlement
 	ended    chan struct{} // closed by run when it returns
+	lost     error         // why the broker's side ended; nil when all was settled first. Read after ended
 
 	book      *ackBook
 	open      int  // deliveries taken in and not settled
-	cancelled bool // the consumer was cancelled by us
+	cancelled bool // the consumer was cancelled by us; when ordered: nothing is taken in any more
+	ordered   bool // what is not settled goes back all at once, with the channel; see cancelWhenHeld
 	askedType bool // the broker was asked whether the queue is a stream
+	handled   bool // something was settled other than by giving it back
+	burst     burst
 }
 
 func newSession(c *consumer, prefetch int) *session {
@@ -55,11 +60,17 @@ func (s *session) settle(tag uint64, verb settleVerb) {
 	}
 }
 
-// ackNow acknowledges tag without waiting for others and reports whether the ack reached the broker.
-func (s *session) ackNow(tag uint64) bool {
+// ackNow acknowledges tag without waiting for others and reports whether the ack reached the broker. A quorum queue may
+// still have to take it in: see burst.
+func (s *session) ackNow(tag uint64) bool { return s.settleNow(tag, settleAck) }
+
+// rejectNow rejects tag and reports whether the reject reached the broker.
+func (s *session) rejectNow(tag uint64) bool { return s.settleNow(tag, settleReject) }
+
+func (s *session) settleNow(tag uint64, verb settleVerb) bool {
 	sent := make(chan struct{})
 	select {
-	case s.settled <- settlement{tag: tag, verb: settleAck, sent: sent}:
+	case s.settled <- settlement{tag: tag, verb: verb, sent: sent}:
 	case <-s.ended:
 		return false
 	}
@@ -79,10 +90,11 @@ func (s *session) ackNow(tag uint64) bool {
 // run takes deliveries in and settles them until the channel ends, or until hold ends and every delivery is settled.
 // start is called for each delivery, with a context that ends with hold or with the session. The error tells why the
 // broker's side ended.
-func (s *session) run(hold context.Context, start func(hold context.Context, d *delivery)) error {
+func (s *session) run(hold context.Context, start func(hold context.Context, d *delivery)) (err error) {
 	inner, end := context.WithCancelCause(hold)
 	defer func() {
 		end(errSessionEnded)
+		s.lost = err
 		close(s.ended)
 		s.consumer.close()
 	}()
@@ -90,14 +102,16 @@ func (s *session) run(hold context.Context, start func(hold context.Context, d *
 	patience.Stop()
 	defer patience.Stop()
 	deliveries := s.consumer.deliveries
-	for deliveries != nil || s.open > 0 {
+	for (deliveries != nil && !s.leaving()) || s.open > 0 {
 		select {
 		case d, ok := <-deliveries:
 			switch {
 			case ok && s.provesStream(&d):
 				return errStream
 			case ok:
-				s.takeIn(inner, &d, start)
+				if s.takeIn(inner, &d, start) != nil {
+					return s.consumer.ended()
+				}
 			case !s.cancelled:
 				return s.consumer.ended()
 			default:
@@ -119,7 +133,11 @@ func (s *session) run(hold context.Context, start func(hold context.Context, d *
 			return channelEnd(err)
 		}
 	}
-	return s.ackSingles()
+	if err := s.ackSingles(); err != nil {
+		return err
+	}
+	time.Sleep(s.burst.quiet(time.Now()))
+	return nil
 }
 
 // draining is closed when the consumer has to be cancelled; nil, which is never ready, once it was.
@@ -132,13 +150,26 @@ func (s *session) draining(hold context.Context) <-chan struct{} {
 
 // cancelWhenHeld cancels the consumer once hold has ended: before anything is given back, or the broker would hand it
 // out to us again. It waits for the broker, here, since the library takes one call on a channel at a time.
+//
+// Where order is kept the consumer is not cancelled: on a queue with a single active consumer the broker would at once
+// hand the messages behind ours to the next one (https://www.rabbitmq.com/docs/consumers#single-active-consumer). Nor
+// is anything given back one by one: a quorum queue puts returns in a line of their own, in the order in which they
+// come. When its channel closes, all that is unsettled goes back at once and in order, in quorum queues
+// (https://github.com/rabbitmq/rabbitmq-server/blob/main/deps/rabbit/src/rabbit_fifo.erl, return_all) and in classic
+// ones (https://www.rabbitmq.com/docs/nack#overview).
 func (s *session) cancelWhenHeld(hold context.Context) error {
 	if s.cancelled || hold.Err() == nil {
 		return nil
 	}
 	s.cancelled = true
+	if s.ordered {
+		return nil
+	}
 	return s.consumer.cancel()
 }
+
+// leaving tells that the session only waits for what is in a POST: the channel's end gives back the rest.
+func (s *session) leaving() bool { return s.ordered && s.cancelled }
 
 // provesStream asks the broker, once a session, when a delivery looks like a stream's.
 func (s *session) provesStream(d *delivery) bool {
@@ -149,14 +180,24 @@ func (s *session) provesStream(d *delivery) bool {
 	return s.consumer.isStream()
 }
 
-// takeIn starts a handler, or gives the delivery back when the session no longer takes any.
-func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) {
+// takeIn starts a handler, or gives the delivery back when the session no longer takes any. One that has come back
+// before is the handler's all the same: it may have to take another way than back.
+func (s *session) takeIn(inner context.Context, d *delivery, start func(context.Context, *delivery)) error {
+	if s.ordered && inner.Err() != nil {
+		return nil
+	}
 	s.open++
-	if inner.Err() != nil {
-		s.settled <- settlement{tag: d.DeliveryTag, verb: settleGiveBack}
-		return
+	if inner.Err() != nil && brokerReturns(d) < returnsLimit {
+		back := settlement{tag: d.DeliveryTag, verb: settleGiveBack}
+		select {
+		case s.settled <- back:
+			return nil
+		default: // more deliveries than the prefetch, as a broker may hand out after its nodes lost each other
+			return s.settleOne(back)
+		}
 	}
 	start(inner, d)
+	return nil
 }
 
 // settleAll settles st and what else is there by now, so that one ack can cover many.
@@ -172,6 +213,7 @@ func (s *session) settleAll(st settlement, patience *time.Timer) error {
 		}
 	}
 	if tag, acks := s.book.prefix(); acks > 0 {
+		s.burst.add(time.Now())
 		if err := s.consumer.ack(tag, acks > 1); err != nil {
 			return err
 		}
@@ -187,13 +229,22 @@ func (s *session) settleAll(st settlement, patience *time.Timer) error {
 
 func (s *session) settleOne(st settlement) error {
 	s.open--
+	s.handled = s.handled || st.verb != settleGiveBack
 	switch {
+	case st.verb == settleGiveBack && s.ordered:
+		return nil // still open for the book: no ack may cover it
 	case st.verb == settleGiveBack:
 		s.book.forgo(st.tag)
+		s.burst.add(time.Now())
 		return s.consumer.giveBack(st.tag)
 	case st.sent != nil:
 		s.book.forgo(st.tag)
-		if err := s.consumer.ack(st.tag, false); err != nil {
+		act := func(tag uint64) error { return s.consumer.ack(tag, false) }
+		if st.verb == settleReject {
+			act = s.consumer.reject
+		}
+		s.burst.add(time.Now())
+		if err := act(st.tag); err != nil {
 			return err
 		}
 		if err := s.consumer.arrived(); err != nil {
@@ -208,6 +259,7 @@ func (s *session) settleOne(st settlement) error {
 
 func (s *session) ackSingles() error {
 	for _, tag := range s.book.singles() {
+		s.burst.add(time.Now())
 		if err := s.consumer.ack(tag, false); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ type QueueStatus struct {
 	Consumer        PartStatus `json:"consumer"`
 	Service         PartStatus `json:"service"`
 	DeadLetters     PartStatus `json:"dead_letter_publishing"`
+	WaitQueues      PartStatus `json:"wait_queue_publishing"`
 	DeadLetterQueue string     `json:"dead_letter_queue"`
 	Prefetch        int        `json:"prefetch"`
 	Concurrency     int        `json:"concurrency"`
@@ -42,6 +43,7 @@ func (q *queue) status() QueueStatus {
 	return QueueStatus{
 		Brake: q.brakeStatus(), Hint: hint,
 		Name: q.cfg.Name, Consumer: q.sessionPart.status(), Service: q.serviceGate.part.status(), DeadLetters: q.letters.status(),
+		WaitQueues:      q.parking.part.status(),
 		DeadLetterQueue: q.cfg.DeadLetterQueue, Prefetch: q.cfg.Prefetch, Concurrency: q.cfg.Forward.Concurrency,
 		InFlight: q.inFlight.Load(), Waiting: q.waiting.Load(),
 	}
@@ -62,6 +64,7 @@ func (p *Proxy) Status() Status {
 		need("consumer of queue "+qs.Name, qs.Consumer)
 		need("service of queue "+qs.Name, qs.Service)
 		need("dead letters of queue "+qs.Name, qs.DeadLetters)
+		need("wait queues of queue "+qs.Name, qs.WaitQueues)
 		if qs.Brake != nil {
 			s.Missing = append(s.Missing, fmt.Sprintf("queue %s: %d messages in a row did not end done, the last %s: %s", qs.Name, qs.Brake.InARow, qs.Brake.Last, qs.Brake.Hint))
 		}

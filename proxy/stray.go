@@ -14,9 +14,7 @@ var ourPrefixes = []string{
 // notYet are variables of the contract that this version does not know, with the value that means "off". Set to
 // anything else they are refused: a setting that somebody relies on must not be ignored in silence.
 var notYet = map[string]string{
-	"RABBITMQ_TLS_CA_FILE": "", "RABBITMQ_TLS_CERT_FILE": "", "RABBITMQ_TLS_KEY_FILE": "", "RABBITMQ_TLS_SERVER_NAME": "",
-	"RABBITMQ_DECLARE": "false",
-	"DEADLETTER_MODE":  "queue", "ORDERING": "none", "READY_REQUIRES": "none", "HEALTH_DRAIN": "false",
+	"READY_REQUIRES": "none", "HEALTH_DRAIN": "false",
 	"ADMIN_ADDR": "", "ADMIN_TOKEN": "",
 }
 

@@ -67,7 +67,7 @@ func (q *queue) unclaimedAttempt(work, hold context.Context, m *message, slot *h
 	q.noteOutcome(res) // before the next one has the slot
 	slot.free()
 	q.noteDropped(m, res)
-	mv := decideOutcome(res, *rec, time.Since(m.received), q.rules)
+	mv := decideOutcome(res, *rec, time.Since(m.seen), q.rules)
 	switch mv.step {
 	case stepSucceed:
 		q.wellDone()

@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,10 +16,11 @@ import (
 
 // waitStep is the time-to-live of the wait queue for a pause: the longest step that is not longer. A message whose
 // pause is longer than every step goes through a wait queue more than once. ok is false when every step is longer: the
-// message waits here, or it would come late.
+// message waits here, or it would come late. RETRY_HOLD is no such step: it can be so short that a message would come
+// round all the time.
 func (q *queue) waitStep(pause time.Duration) (step time.Duration, ok bool) {
 	for _, s := range q.waitSteps {
-		if s <= pause {
+		if s > q.cfg.Retry.Hold && s <= pause {
 			step, ok = s, true
 		}
 	}
@@ -30,9 +31,10 @@ func (q *queue) waitStep(pause time.Duration) (step time.Duration, ok bool) {
 // a step of every queue, for what services ask for on a ladder of few or long steps.
 const returnStep = 30 * time.Second
 
-// waitSteps are the steps of the ladder that are longer than hold, and returnStep, in order.
+// waitSteps are the steps of the ladder that are longer than hold, hold itself, for what has to make room, and
+// returnStep, in order.
 func waitSteps(ladder Ladder, hold time.Duration) []time.Duration {
-	steps := []time.Duration{returnStep}
+	steps := []time.Duration{returnStep, hold}
 	for _, step := range ladder {
 		if step > hold {
 			steps = append(steps, step)
@@ -76,13 +78,20 @@ func waitArguments(queue string, step time.Duration) table {
 // parkPatience bounds the try to park a message whose wait is not over: it can wait here as well.
 const parkPatience = 3 * time.Second
 
+var errParkTooSlow = fmt.Errorf("no confirm within %v", parkPatience)
+
 // parkFor moves a message to the wait queue for a pause, if there is one and it can be done soon.
 func (q *queue) parkFor(hold context.Context, m *message, pause time.Duration) bool {
 	step, ok := q.waitStep(pause)
-	if !ok || hold.Err() != nil || q.publisher.blocked.Load() != nil {
+	return ok && q.parkSoon(hold, m, step)
+}
+
+// parkSoon moves a message to the wait queue of a step unless that would take long.
+func (q *queue) parkSoon(hold context.Context, m *message, step time.Duration) bool {
+	if hold.Err() != nil || q.publisher.isBlocked() || !q.parking.mayTry() {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(hold, parkPatience)
+	ctx, cancel := context.WithTimeoutCause(hold, parkPatience, errParkTooSlow)
 	defer cancel()
 	return q.park(ctx, m, step)
 }
@@ -90,76 +99,65 @@ func (q *queue) parkFor(hold context.Context, m *message, pause time.Duration) b
 // park moves a message to a wait queue; the caller acknowledges the delivery then. False means that it could not be
 // published.
 func (q *queue) park(ctx context.Context, m *message, step time.Duration) bool {
-	sent := parcel(m.delivery)
-	if tableSize(sent.Headers) > headerRoom(q.publisher.broker.frame.Load()) {
+	if q.lanes != nil {
+		return false // it would lose its place in line
+	}
+	sent := parcel(m.delivery, m.seen)
+	if tableSize(sent.Headers) > q.publisher.headerRoom() {
 		return false // the next attempt needs its headers whole
 	}
-	to := destination{queue: waitQueue(q.cfg.Name, step), arguments: waitArguments(q.cfg.Name, step), exact: true}
-	err := q.publisher.publish(ctx, to, sent)
-	if err != nil {
-		q.log.Warn("a message could not be moved to a wait queue", "id", m.logID(), "error", err.Error())
+	err := q.publisher.publish(ctx, waitQueueOf(q.cfg.Name, step), sent)
+	switch {
+	case err == nil:
+		q.parking.succeeded()
+	default:
+		q.parking.failed(fmt.Errorf("message %q: %w", m.logID(), err))
 	}
 	return err == nil
 }
 
 // Headers of a message in a wait queue keep what the way through it would change. They are taken off on arrival.
 const (
-	parkedExchange   = headerPrefix + "parked-exchange" // also tells that the message was parked
-	parkedRoutingKey = headerPrefix + "parked-routing-key"
-	parkedExpiration = headerPrefix + "parked-expiration"
-	parkedUserID     = headerPrefix + "parked-user-id"
-	parkedCC         = headerPrefix + "parked-cc"
+	parkedPrefix = headerPrefix + "parked-"
+	// parkedExchange also tells that the message was parked.
+	parkedExchange  = parkedPrefix + "exchange"
+	parkedFirstSeen = parkedPrefix + "first-seen"
 )
 
-var (
-	// deathHeaders tell of the queues that dead-lettered a message. A copy of them would make the broker take the way
-	// through a wait queue for a loop and drop the message (https://www.rabbitmq.com/docs/dlx#effects).
-	deathHeaders = []string{
-		"x-death", "x-first-death-exchange", "x-first-death-queue", "x-first-death-reason",
-		"x-last-death-exchange", "x-last-death-queue", "x-last-death-reason",
-	}
-	// countHeaders are a queue's own counts of a message; in another queue they mean nothing.
-	countHeaders = []string{"x-delivery-count", "x-acquired-count"}
-)
-
-// parcel is a message as it goes to a wait queue: without an expiration, which would drop it or bring it back early,
-// without a user-id, which has to be the publisher's own, and without CC, which routes.
-func parcel(d *delivery) letter {
-	headers := make(table, len(d.Headers)+4)
-	maps.Copy(headers, d.Headers)
-	for _, name := range slices.Concat(deathHeaders, countHeaders) {
-		delete(headers, name)
-	}
-	headers[parkedExchange], headers[parkedRoutingKey] = d.Exchange, d.RoutingKey
-	if d.Expiration != "" {
-		headers[parkedExpiration] = d.Expiration
-	}
-	if d.UserId != "" {
-		headers[parkedUserID] = d.UserId
-	}
-	if cc, ok := headers["CC"]; ok {
-		headers[parkedCC] = cc
-		delete(headers, "CC")
-	}
-	return letter{
-		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: persistent, Priority: d.Priority,
-		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body,
-	}
+// deathHeaders tell of the queues that dead-lettered a message. A copy of them would make the broker take the way
+// through a wait queue for a loop and drop the message (https://www.rabbitmq.com/docs/dlx#effects).
+var deathHeaders = []string{
+	"x-death", "x-first-death-exchange", "x-first-death-queue", "x-first-death-reason",
+	"x-last-death-exchange", "x-last-death-queue", "x-last-death-reason",
 }
 
-// unpark makes a delivery that comes from a wait queue what it was before. It changes the delivery.
-func unpark(d *delivery) {
+// parcel is a message as it goes to a wait queue.
+func parcel(d *delivery, seen time.Time) letter {
+	sent := republish(d, parkedPrefix)
+	for _, name := range deathHeaders {
+		setAside(sent.Headers, parkedPrefix, name)
+	}
+	sent.Headers[parkedFirstSeen] = stamp(seen)
+	return sent
+}
+
+// unpark makes a delivery that comes from a wait queue what it was before, and tells when it was first seen. It changes
+// the delivery. ok is false when it comes from elsewhere.
+func unpark(d *delivery) (seen time.Time, ok bool) {
 	exchange, ok := d.Headers[parkedExchange].(string)
 	if !ok {
-		return
+		return time.Time{}, false
 	}
-	text := func(name string) string { s, _ := d.Headers[name].(string); return s }
-	d.Exchange, d.RoutingKey = exchange, text(parkedRoutingKey)
-	d.Expiration, d.UserId = text(parkedExpiration), text(parkedUserID)
-	if cc, ok := d.Headers[parkedCC]; ok {
-		d.Headers["CC"] = cc
+	text := func(name string) string {
+		s, _ := d.Headers[parkedPrefix+name].(string)
+		delete(d.Headers, parkedPrefix+name)
+		return s
 	}
-	for _, name := range slices.Concat([]string{parkedExchange, parkedRoutingKey, parkedExpiration, parkedUserID, parkedCC}, deathHeaders) {
-		delete(d.Headers, name)
+	d.Exchange, d.RoutingKey, d.Expiration, d.UserId = exchange, text("routing-key"), text("expiration"), text("user-id")
+	seen, err := time.Parse(time.RFC3339Nano, text("first-seen"))
+	delete(d.Headers, parkedExchange)
+	for _, name := range slices.Concat(routingHeaders, deathHeaders) {
+		putBack(d.Headers, parkedPrefix, name)
 	}
+	return seen, err == nil
 }

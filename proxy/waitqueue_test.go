@@ -17,16 +17,19 @@ func TestWaitSteps(t *testing.T) {
 		hold   time.Duration
 		want   []time.Duration
 	}{
-		"the default":        {Ladder{s, 5 * s, 30 * s, 120 * s, 600 * s}, 5 * s, []time.Duration{30 * s, 120 * s, 600 * s}},
-		"any order, repeats": {Ladder{60 * s, 31 * s, 60 * s}, 5 * s, []time.Duration{30 * s, 31 * s, 60 * s}},
-		"nothing longer":     {Ladder{s}, 5 * s, []time.Duration{30 * s}},
-		"few and long":       {Ladder{s, 3600 * s}, 5 * s, []time.Duration{30 * s, 3600 * s}},
+		"the default":        {Ladder{s, 5 * s, 30 * s, 120 * s, 600 * s}, 5 * s, []time.Duration{5 * s, 30 * s, 120 * s, 600 * s}},
+		"any order, repeats": {Ladder{60 * s, 31 * s, 60 * s}, 5 * s, []time.Duration{5 * s, 30 * s, 31 * s, 60 * s}},
+		"nothing longer":     {Ladder{s}, 5 * s, []time.Duration{5 * s, 30 * s}},
+		"few and long":       {Ladder{s, 3600 * s}, 5 * s, []time.Duration{5 * s, 30 * s, 3600 * s}},
+		"a long hold":        {Ladder{s}, 60 * s, []time.Duration{30 * s, 60 * s}},
+		"hold is a step":     {Ladder{5 * s, 30 * s}, 5 * s, []time.Duration{5 * s, 30 * s}},
 	} {
 		if diff := cmp.Diff(tt.want, waitSteps(tt.ladder, tt.hold)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	q := &queue{waitSteps: []time.Duration{30 * s, 120 * s}}
+	q := &queue{waitSteps: []time.Duration{5 * s, 30 * s, 120 * s}}
+	q.cfg.Retry.Hold = 5 * s // a step for what makes room, not for a pause
 	for pause, want := range map[time.Duration]time.Duration{
 		0: 0, 6 * s: 0, 29 * s: 0, 31 * s: 30 * s, 120 * s: 120 * s, time.Hour: 120 * s, // never later than asked
 	} {
@@ -73,8 +76,11 @@ func TestParkedAndBack(t *testing.T) {
 		Exchange: "ex", RoutingKey: "rk", Body: []byte("body"),
 	}
 	sent := before
-	sent.Headers = amqp.Table{"a": int32(1), "CC": []any{"other"}, "x-death": []any{}, "x-first-death-queue": "q", "x-delivery-count": int64(9)}
-	parked := parcel(&sent)
+	death := []any{amqp.Table{"queue": "q", "reason": "rejected", "count": int64(1)}}
+	sent.Headers = amqp.Table{"a": int32(1), "CC": []any{"other"}, "x-death": death, "x-first-death-queue": "q", "x-delivery-count": int64(9)}
+	before.Headers["x-death"], before.Headers["x-first-death-queue"] = death, "q"
+	seen := time.Unix(1800000000, 5).UTC()
+	parked := parcel(&sent, seen)
 	for name, bad := range map[string]bool{
 		"an expiration": parked.Expiration != "", "a user-id": parked.UserId != "", "CC": parked.Headers["CC"] != nil,
 		"x-death": parked.Headers["x-death"] != nil, "x-delivery-count": parked.Headers["x-delivery-count"] != nil, "not persistent": parked.DeliveryMode != 2,
@@ -88,15 +94,19 @@ func TestParkedAndBack(t *testing.T) {
 		Priority: parked.Priority, CorrelationId: parked.CorrelationId, ReplyTo: parked.ReplyTo, MessageId: parked.MessageId, Timestamp: parked.Timestamp,
 		Type: parked.Type, AppId: parked.AppId, Body: parked.Body, RoutingKey: "source",
 	}
-	back.Headers["x-death"], back.Headers["x-first-death-reason"], back.Headers["x-last-death-queue"] = []any{}, "expired", "w"
+	back.Headers["x-death"], back.Headers["x-first-death-reason"], back.Headers["x-last-death-queue"] = []any{"the wait queue's"}, "expired", "w"
 	back.Headers["x-delivery-count"] = int64(2) // the source queue's own
-	unpark(&back)
+	if got, ok := unpark(&back); !ok || !got.Equal(seen) {
+		t.Errorf("first seen %v %v, want %v", got, ok, seen)
+	}
 	before.Headers["x-delivery-count"] = int64(2)
 	if diff := cmp.Diff(before, back, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Acknowledger" }, cmp.Ignore())); diff != "" {
 		t.Errorf("after the way through a wait queue (-before +after):\n%s", diff)
 	}
 	plain := delivery{Headers: amqp.Table{"x-death": []any{}}, Exchange: "ex"}
-	unpark(&plain)
+	if _, ok := unpark(&plain); ok {
+		t.Error("a message that was not parked counts as parked")
+	}
 	if plain.Exchange != "ex" || plain.Headers["x-death"] == nil {
 		t.Errorf("a message that was not parked changed: %+v", plain)
 	}

@@ -12,6 +12,7 @@
 --     clear    token, retention
 --     release  token, retention
 --     undead   dead-id
+--     forget   the record as it was seen
 --   Durations are milliseconds. Tokens (16 bytes), fingerprints (6 bytes) and
 --   dead-ids (8 bytes, or none in a claim) are binary.
 --
@@ -189,6 +190,16 @@ if operation == 'undead' then
   -- that a message put back by any tool is processed again. But not when an
   -- outcome was ever unknown: then only its dead-id, or an operator, opens it.
   if kind == 'x' and not unknown and string.sub(found, 19, 26) == ARGV[2] then
+    redis.call('DEL', key)
+    return answer('a', '')
+  end
+  return answer(kind == 'd' and 'd' or 'n', found or '')
+end
+
+if operation == 'forget' then
+  -- An operator's, and the only one that deletes whatever the record says. Only
+  -- what the operator was shown: a claim or a result that came since stays.
+  if found == ARGV[2] then
     redis.call('DEL', key)
     return answer('a', '')
   end

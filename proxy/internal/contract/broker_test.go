@@ -13,17 +13,19 @@ const nobody = "127.0.0.1:1"
 func TestBrokerSaysNo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
+		why                         string
 		user, password, host, vhost string
 		words                       []string
 	}{
-		"unreachable":        {sidecarUser, sidecarPassword, nobody, "/", []string{nobody, "connection refused"}},
-		"wrong password":     {sidecarUser, "wrong", shared.broker.Addr, "/", []string{"ACCESS_REFUSED", "Login was refused", "RABBITMQ_PASSWORD"}},
-		"no such user":       {"nobody", sidecarPassword, shared.broker.Addr, "/", []string{"ACCESS_REFUSED", "Login was refused"}},
-		"no such vhost":      {sidecarUser, sidecarPassword, shared.broker.Addr, "nowhere", []string{"vhost", "nowhere", "not found"}},
-		"vhost not allowed":  {strangerUser, sidecarPassword, shared.broker.Addr, "/", []string{"access to vhost '/' refused for user 'stranger'"}},
-		"queue not allowed":  {powerlessUser, sidecarPassword, shared.broker.Addr, "/", []string{"ACCESS_REFUSED", "access to queue 'TestBrokerSaysNo-queue-not-allowed'", "grant"}},
-		"no such host":       {sidecarUser, sidecarPassword, "rabbit.invalid:5672", "/", []string{"rabbit.invalid"}},
-		"every host missing": {sidecarUser, sidecarPassword, nobody + ",127.0.0.1:2", "/", []string{nobody, "127.0.0.1:2"}},
+		"one host refuses":   {"login-refused", sidecarUser, "wrong", nobody + "," + shared.broker.Addr, "/", []string{nobody, "connection refused", shared.broker.Addr, "Login was refused"}},
+		"unreachable":        {"unreachable", sidecarUser, sidecarPassword, nobody, "/", []string{nobody, "connection refused"}},
+		"wrong password":     {"login-refused", sidecarUser, "wrong", shared.broker.Addr, "/", []string{"ACCESS_REFUSED", "Login was refused", "RABBITMQ_PASSWORD"}},
+		"no such user":       {"login-refused", "nobody", sidecarPassword, shared.broker.Addr, "/", []string{"ACCESS_REFUSED", "Login was refused"}},
+		"no such vhost":      {"vhost-missing", sidecarUser, sidecarPassword, shared.broker.Addr, "nowhere", []string{"vhost", "nowhere", "not found"}},
+		"vhost not allowed":  {"permission", strangerUser, sidecarPassword, shared.broker.Addr, "/", []string{"access to vhost '/' refused for user 'stranger'"}},
+		"queue not allowed":  {"permission", powerlessUser, sidecarPassword, shared.broker.Addr, "/", []string{"ACCESS_REFUSED", "access to queue 'TestBrokerSaysNo-queue-not-allowed'", "grant", "read ^TestBrokerSaysNo-queue-not-allowed$"}},
+		"no such host":       {"unreachable", sidecarUser, sidecarPassword, "rabbit.invalid:5672", "/", []string{"rabbit.invalid"}},
+		"every host missing": {"unreachable", sidecarUser, sidecarPassword, nobody + ",127.0.0.1:2", "/", []string{nobody, "127.0.0.1:2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,6 +35,11 @@ func TestBrokerSaysNo(t *testing.T) {
 			b.waitMissing(append(c.words, "consumer")...)
 			if up := b.metrics()[`rabbitonce_session_up{queue="`+b.queue+`"}`]; up != 0 {
 				t.Errorf("session_up is %v", up)
+			}
+			s := b.waitStatus(func(status) bool { return true })
+			ends := b.metrics().byLabel("rabbitonce_session_ends_total", b.queue, "why")
+			if got := s.Queues[0].Consumer.Why; got != c.why || ends[c.why] == 0 {
+				t.Errorf("the reason is %q, want %q; counted: %v", got, c.why, ends)
 			}
 			b.stop()
 			b.assertPosts(0)
@@ -113,6 +120,13 @@ func TestOddPasswords(t *testing.T) {
 			t.Parallel()
 			newBench(t, env{
 				"RABBITMQ_URL": "amqp://" + shared.broker.Addr, "RABBITMQ_USERNAME": passwordPrefix + name, "RABBITMQ_PASSWORD": password,
+			})
+		})
+		t.Run(name+" in a file", func(t *testing.T) {
+			t.Parallel()
+			newBench(t, env{
+				"RABBITMQ_URL": "amqp://" + shared.broker.Addr, "RABBITMQ_USERNAME": passwordPrefix + name,
+				"RABBITMQ_PASSWORD_FILE": writeFile(t, password+"\n"),
 			})
 		})
 	}

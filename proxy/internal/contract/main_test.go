@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -26,7 +27,13 @@ type servers struct {
 	store  *redis.Client
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	// Nearly all of a test's time is waiting. A -parallel on the command line wins.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) (code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
@@ -95,11 +102,13 @@ const slashVhost = "team/a"
 
 // The broker's users. The sidecar is who replicas are unless a test says otherwise.
 const (
-	sidecarUser    = "sidecar"
-	powerlessUser  = "powerless" // may connect, and nothing else
-	readerUser     = "reader"    // may consume, but neither declare nor publish
-	strangerUser   = "stranger"  // may not enter any vhost
-	passwordPrefix = "password-" // password-hash, password-slash, ...: see oddPasswords
+	sidecarUser     = "sidecar"
+	powerlessUser   = "powerless"        // may connect, and nothing else
+	readerUser      = "reader"           // may consume, but neither declare nor publish
+	strangerUser    = "stranger"         // may not enter any vhost
+	beginnerUser    = "beginner"         // has no permissions yet
+	certificateUser = "certificate-user" // has no password: logs in by certificate
+	passwordPrefix  = "password-"        // password-hash, password-slash, ...: see oddPasswords
 )
 
 // writeDefinitions writes the broker's vhosts and users to a file that it loads when it starts.
@@ -118,6 +127,14 @@ func writeDefinitions() (path string, err error) {
 	add(powerlessUser, sidecarPassword, "", none, none, none, "/")
 	add(readerUser, sidecarPassword, "", none, none, all, "/")
 	add(strangerUser, sidecarPassword, "", all, all, all)
+	add(beginnerUser, sidecarPassword, "", none, none, none)
+	for name, a := range leastUsers() {
+		add(name, sidecarPassword, "", a.configure, a.write, a.read, "/")
+	}
+	for name, a := range checkedUsers() {
+		add(name, sidecarPassword, "", a.configure, a.write, a.read, "/")
+	}
+	add(certificateUser, "", "", all, all, all, "/")
 	for name, password := range oddPasswords() {
 		add(passwordPrefix+name, password, "", all, all, all, "/")
 	}

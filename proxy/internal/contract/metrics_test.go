@@ -32,6 +32,10 @@ func TestMetricsAtStart(t *testing.T) {
 		{"rabbitonce_duplicates_total", "kind", labels("done", "busy", "waiting", "dead", "conflict")},
 		{"rabbitonce_dead_letters_total", "reason", labels("rejected", "attempts-exhausted", "max-age", "unknown-outcome", "missing-id", "conflict")},
 		{"rabbitonce_request_seconds_count", "outcome", labels("done", "defer", "fail", "reject", "unknown", "unreachable")},
+		{"rabbitonce_session_ends_total", "why", labels(
+			"cancelled", "queue-missing", "queue-down", "stream", "exclusive", "undecodable", "ack-timeout", "channel-closed", "connection-closed", "network",
+			"unreachable", "tls", "login-refused", "vhost-missing", "permission", "limit", "settings", "paused", "other",
+		)},
 		{"rabbitonce_queue_paused", "why", labels("service", "store", "broker")},
 	} {
 		if diff := cmp.Diff(c.want, m.byLabel(c.metric, b.queue, c.label)); diff != "" {

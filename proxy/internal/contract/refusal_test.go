@@ -49,6 +49,13 @@ func TestRefusals(t *testing.T) {
 		"retention too short":      {env{"DEDUP_RETENTION": "24h"}, []string{"DEDUP_RETENTION"}, []string{"RETRY_MAX_AGE", "DEDUP_LEASE", "24h10m30s"}},
 		"policies":                 {env{"DEDUP_ON_CONFLICT": "ignore", "FORWARD_ON_UNKNOWN": "maybe", "DEDUP_STORE": "postgres"}, []string{"DEDUP_ON_CONFLICT", "FORWARD_ON_UNKNOWN", "DEDUP_STORE"}, nil},
 		"ID from nowhere":          {env{"DEDUP_ID_FROM": "message_id,json:id,header:"}, []string{"DEDUP_ID_FROM", "DEDUP_ID_FROM", "DEDUP_ID_FROM"}, []string{"message_id", "json:id"}},
+		"authority is no file":     {env{"RABBITMQ_TLS_CA_FILE": "/no/such/file", "RABBITMQ_URL": "amqps://127.0.0.1:1"}, []string{"RABBITMQ_TLS_CA_FILE"}, []string{"/no/such/file"}},
+		"authority is no PEM":      {env{"RABBITMQ_TLS_CA_FILE": "/dev/null", "RABBITMQ_URL": "amqps://127.0.0.1:1"}, []string{"RABBITMQ_TLS_CA_FILE"}, []string{"PEM"}},
+		"certificate, no key":      {env{"RABBITMQ_TLS_CERT_FILE": "/dev/null", "RABBITMQ_URL": "amqps://127.0.0.1:1"}, []string{"RABBITMQ_TLS_CERT_FILE"}, []string{"RABBITMQ_TLS_KEY_FILE"}},
+		"key, no certificate":      {env{"RABBITMQ_TLS_KEY_FILE": "/dev/null", "RABBITMQ_URL": "amqps://127.0.0.1:1"}, []string{"RABBITMQ_TLS_KEY_FILE"}, []string{"RABBITMQ_TLS_CERT_FILE"}},
+		"TLS settings, no TLS":     {env{"RABBITMQ_TLS_SERVER_NAME": "rabbit"}, []string{"RABBITMQ_TLS_SERVER_NAME"}, []string{"amqps://"}},
+		"user without password":    {env{"RABBITMQ_USERNAME": "orders"}, []string{"RABBITMQ_PASSWORD"}, []string{"missing"}},
+		"declare what":             {env{"RABBITMQ_DECLARE": "quorum"}, []string{"RABBITMQ_DECLARE"}, []string{"true nor false"}},
 		"numbers":                  {env{"PREFETCH": "-1", "FORWARD_CONCURRENCY": "0", "FORWARD_UNKNOWN_MAX": "-1"}, []string{"PREFETCH", "FORWARD_CONCURRENCY", "FORWARD_UNKNOWN_MAX"}, nil},
 		"logs":                     {env{"LOG_LEVEL": "loud", "LOG_FORMAT": "xml"}, []string{"LOG_LEVEL", "LOG_FORMAT"}, []string{"loud", "xml"}},
 		"grace too short":          {env{"SHUTDOWN_GRACE": "10ms"}, []string{"SHUTDOWN_GRACE"}, nil},
@@ -100,13 +107,8 @@ func namedVariables(output string) []string {
 func TestUnsupportedVariables(t *testing.T) {
 	t.Parallel()
 	settings := env{
-		"RABBITMQ_TLS_CA_FILE": "/ca.pem", "RABBITMQ_TLS_CERT_FILE": "/c.pem", "RABBITMQ_TLS_KEY_FILE": "/k.pem", "RABBITMQ_TLS_SERVER_NAME": "rabbit",
-		"RABBITMQ_DECLARE": "true", "FORWARD_RATE": "10", "FORWARD_HEADERS": "A: b",
-		"FORWARD_TLS_CA_FILE": "/ca.pem", "FORWARD_IDEMPOTENCY_KEY": "quoted", "FORWARD_BODY": "json:/payload", "FORWARD_CONTENT_TYPE": "text/plain",
-		"FORWARD_STATUS_DONE": "200", "FORWARD_STATUS_DEFER": "503", "FORWARD_STATUS_FAIL": "500", "FORWARD_STATUS_REJECT": "400", "FORWARD_STATUS_UNKNOWN": "504",
-		"FORWARD_LOOKUP_URL": "http://127.0.0.1:1/{id}", "FORWARD_BRAKE_AFTER": "20", "FORWARD_ON_UNKNOWN": "lookup", "DEADLETTER_MODE": "reject",
-		"READY_REQUIRES": "broker", "HEALTH_DRAIN": "true", "ADMIN_ADDR": "127.0.0.1:0", "ADMIN_TOKEN_FILE": "/token",
-		"QUEUE_ORDERS_ORDERING": "queue", "RABBITONCE_ORDERING": "key:message-id",
+		"READY_REQUIRES": "broker", "ADMIN_ADDR": "127.0.0.1:0", "ADMIN_TOKEN_FILE": "/token",
+		"QUEUE_ORDERS_HEALTH_DRAIN": "true", "RABBITONCE_HEALTH_DRAIN": "true",
 	}
 	code, output := execute(t, plausible().with(settings))
 	if code != 2 {

@@ -94,6 +94,7 @@ type queueStatus struct {
 }
 
 type partStatus struct {
+	Why     string
 	Up      bool
 	Problem string
 }

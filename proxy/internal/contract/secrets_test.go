@@ -22,7 +22,7 @@ const (
 func oddPasswords() map[string]string {
 	return map[string]string{
 		"hash": "Kp#ss71", "question": "Kp?ss72", "percent": "Kp%ss73", "slash": "Kp/ss74", "at": "Kp@ss75", "space": "Kp ss76",
-		"colon": "Kp:ss77", "comma": "Kp,ss78", "utf8": "Kpäß☃79",
+		"colon": "Kp:ss77", "comma": "Kp,ss78", "utf8": "Kpäß☃79", "markup": `<Kp&>"ss80`, "backslash": `Kp\ss'81`,
 	}
 }
 

@@ -92,7 +92,7 @@ func TestIDFromHash(t *testing.T) {
 func TestSettingsOfOneQueue(t *testing.T) {
 	t.Parallel()
 	b, second, special := idleBench(t), nameOf(t)+".b", startService(t)
-	must(t, shared.client.DeclareQuorum(second, nil))
+	must(t, shared.client.DeclareSource(second, nil))
 	own := "QUEUE_" + strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToUpper(second)) + "_"
 	r := launch(t, b.env().with(env{
 		"QUEUES": " " + b.queue + " , " + second + ",", "FORWARD_CONCURRENCY": "2",
@@ -128,18 +128,13 @@ func TestSettingsOfOneQueue(t *testing.T) {
 // TestWhereValuesComeFrom: files, the prefix that wins, and values that are empty.
 func TestWhereValuesComeFrom(t *testing.T) {
 	t.Parallel()
-	file := func(t *testing.T, content string) string {
-		path := filepath.Join(t.TempDir(), "value")
-		must(t, os.WriteFile(path, []byte(content), 0o600))
-		return path
-	}
 	for name, settings := range map[string]func(*testing.T, env) env{
 		"files": func(t *testing.T, e env) env {
 			return env{
-				"RABBITMQ_URL": "", "RABBITMQ_URL_FILE": file(t, "amqp://"+shared.broker.Addr+"\n"),
-				"RABBITMQ_USERNAME": sidecarUser, "RABBITMQ_PASSWORD_FILE": file(t, sidecarPassword+"\r\n"),
-				"REDIS_URL": "", "REDIS_URL_FILE": file(t, "redis://"+shared.redis.Addr), "REDIS_PASSWORD_FILE": file(t, redisPassword+"\n"),
-				"FORWARD_URL": "", "RABBITONCE_FORWARD_URL_FILE": file(t, e["FORWARD_URL"]+"\n"),
+				"RABBITMQ_URL": "", "RABBITMQ_URL_FILE": writeFile(t, "amqp://"+shared.broker.Addr+"\n"),
+				"RABBITMQ_USERNAME": sidecarUser, "RABBITMQ_PASSWORD_FILE": writeFile(t, sidecarPassword+"\r\n"),
+				"REDIS_URL": "", "REDIS_URL_FILE": writeFile(t, "redis://"+shared.redis.Addr), "REDIS_PASSWORD_FILE": writeFile(t, redisPassword+"\n"),
+				"FORWARD_URL": "", "RABBITONCE_FORWARD_URL_FILE": writeFile(t, e["FORWARD_URL"]+"\n"),
 			}
 		},
 		"verbatim": func(*testing.T, env) env {
@@ -174,16 +169,24 @@ func TestWhereValuesComeFrom(t *testing.T) {
 	}
 }
 
+// writeFile writes a file for a NAME_FILE variable and returns its path.
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "value")
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
 // TestConsumerNames: the pair of message ID and consumer is the identity, and vhost and queue make the consumer's name.
 func TestConsumerNames(t *testing.T) {
 	t.Parallel()
 	first, second := idleBench(t), &bench{t: t, queue: nameOf(t) + "-2", service: startService(t)}
-	must(t, shared.client.DeclareQuorum(second.queue, nil))
+	must(t, shared.client.DeclareSource(second.queue, nil))
 	prefix := env{"DEDUP_PREFIX": nameOf(t)}
 	elsewhere, err := testkit.Dial(brokerURL("guest", "guest", shared.broker.Addr, slashVhost))
 	must(t, err)
 	defer elsewhere.Close()
-	must(t, elsewhere.DeclareQuorum(first.queue, nil))
+	must(t, elsewhere.DeclareSource(first.queue, nil))
 	first.replica = launch(t, first.env().with(prefix))
 	second.replica = launch(t, second.env().with(prefix))
 	third := launch(t, first.env().with(prefix).with(env{"RABBITMQ_URL": brokerURL(sidecarUser, sidecarPassword, shared.broker.Addr, slashVhost)}))
@@ -211,7 +214,7 @@ func TestConsumerNames(t *testing.T) {
 func TestSharedConsumerName(t *testing.T) {
 	t.Parallel()
 	first, second := idleBench(t), &bench{t: t, queue: nameOf(t) + "-2", service: startService(t)}
-	must(t, shared.client.DeclareQuorum(second.queue, nil))
+	must(t, shared.client.DeclareSource(second.queue, nil))
 	same := env{"DEDUP_PREFIX": nameOf(t), "DEDUP_CONSUMER": "bill:ing%"}
 	first.replica, second.replica = launch(t, first.env().with(same)), launch(t, second.env().with(same))
 	first.waitState("consuming")

@@ -24,13 +24,17 @@ func TestBrokerTrouble(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("stuck dead-letter queue", func(t *testing.T) { stuckDeadLetterQueue(t, broker) })
+	t.Run("message too large", func(t *testing.T) { messageTooLarge(t, broker) })
 	t.Run("memory alarm", func(t *testing.T) { memoryAlarm(t, broker) })
+	t.Run("memory alarm in a redrive", func(t *testing.T) { redriveInAlarm(t, broker) })
 	t.Run("restart", func(t *testing.T) {
 		brokerOutage(t, broker, broker.Restart)
 	})
 	t.Run("kill", func(t *testing.T) {
 		brokerOutage(t, broker, func(ctx context.Context) error { return errors.Join(broker.Kill(), broker.Start(ctx)) })
 	})
+	t.Run("kill in a redrive", func(t *testing.T) { redriveInOutage(t, broker) })
 }
 
 // Catches: a session that does not come back, deliveries of the old session settled on the new one (lost), redelivered ones POSTed

@@ -44,11 +44,11 @@ func TestDuplicateOnAnotherReplicaAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	s := newStand(t, func(testkit.Received) testkit.Action { return testkit.Action{Wait: release} })
-	single := env{"PREFETCH": "1", "FORWARD_CONCURRENCY": "1", "DEDUP_LEASE": "2s"}
+	single := env{"PREFETCH": "1", "FORWARD_CONCURRENCY": "1", "DEDUP_LEASE": "2s", "RETRY_HOLD": "2m"} // the copy stays here, however slow the counts are
 	s.start(single)
 	s.publish("a", "a")
-	s.begun("a", 1) // the first replica is full
-	second := s.start(single)
+	s.begun("a", 1)                                 // the first replica is full
+	second := s.start(single, env{"PREFETCH": "4"}) // one of four may rest here
 	second.waitMetric(`rabbitonce_duplicates_total{kind="busy",queue="{queue}"}`, 1)
 	if ready, unacknowledged, err := s.counts(); err != nil || ready+unacknowledged != 2 {
 		t.Errorf("%d ready, %d unacknowledged, %v: a copy was acked while the message was being worked on", ready, unacknowledged, err)

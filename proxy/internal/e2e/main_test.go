@@ -27,7 +27,7 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	// Nearly all of a test's time is waiting for a lease, a deadline or an outage. A -parallel on the command line wins.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	os.Exit(run(m))
@@ -38,7 +38,11 @@ func run(m *testing.M) (code int) {
 	defer cancel()
 	err := startShared(ctx)
 	if err == nil {
+		err = printServers()
+	}
+	if err == nil {
 		code = m.Run()
+		err = lastLook()
 	}
 	if err := errors.Join(err, closeShared(), goleak.Find()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,6 +60,30 @@ func startShared(ctx context.Context) error {
 	shared.redis, redisErr = testkit.StartRedis(ctx, testkit.RedisOptions{})
 	builder.Wait()
 	return errors.Join(binaryErr, brokerErr, redisErr)
+}
+
+// printServers says what the tests run with: make matrix reads it.
+func printServers() error {
+	text, err := testkit.Describe(shared.broker, shared.redis)
+	if err == nil {
+		fmt.Println("servers: " + text)
+	}
+	return err
+}
+
+// lastLook is at what the tests left on the shared servers.
+func lastLook() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	mistakes, err := protocolMistakes(shared.broker.LogPath)
+	for _, m := range mistakes {
+		err = errors.Join(err, fmt.Errorf("the broker's log: %s", m))
+	}
+	immortal, redisErr := immortalRecords(ctx, shared.redis.URL)
+	for _, key := range immortal {
+		err = errors.Join(err, fmt.Errorf("a record that never expires: %s", key))
+	}
+	return errors.Join(err, redisErr)
 }
 
 func closeShared() error {

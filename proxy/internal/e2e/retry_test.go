@@ -97,18 +97,21 @@ func TestCopyDoesNotJumpTheLadder(t *testing.T) {
 		}
 		return testkit.Action{}
 	})
-	settings := env{"RETRY_BACKOFF": "3s", "PREFETCH": "1", "FORWARD_CONCURRENCY": "1"}
-	first := s.start(settings)
+	settings := env{"RETRY_BACKOFF": "5s", "PREFETCH": "4", "FORWARD_CONCURRENCY": "1"} // half of four may rest here
+	replicas := []*replica{s.start(settings), s.start(settings)}
+	for _, r := range replicas {
+		r.waitConsuming()
+	}
 	s.publish("a")
-	first.waitMetric(`rabbitonce_waiting{queue="{queue}"}`, 1)
 	s.answeredBy("a", 1)
-	second := s.start(settings)
-	s.publish("a") // the first replica's prefetch is full
-	second.waitMetric(`rabbitonce_duplicates_total{kind="waiting",queue="{queue}"}`, 1)
+	s.publish("a", "a") // the broker gives one to each
+	for _, r := range replicas {
+		r.waitMetric(`rabbitonce_duplicates_total{kind="waiting",queue="{queue}"}`, 1)
+	}
 	s.answered("a")
 	s.settled()
 	posts := s.posts("a", 2)
-	if pause := posts[1].Began.Sub(posts[0].Ended); pause < 2400*time.Millisecond { // 3s less a fifth
+	if pause := posts[1].Began.Sub(posts[0].Ended); pause < 4*time.Second { // 5s less a fifth
 		t.Errorf("the second attempt came after %v", pause)
 	}
 }

@@ -76,9 +76,10 @@ func (s *stand) dial() {
 	s.t.Cleanup(func() { s.closed(client.Close()) })
 }
 
+// declare declares a queue of this test run's type. A test that is about quorum queues declares its own.
 func (s *stand) declare(queue string) {
 	s.t.Helper()
-	s.must(s.client.DeclareQuorum(queue, nil))
+	s.must(s.client.DeclareSource(queue, nil))
 }
 
 // publish puts messages with these IDs into the queue and returns when the broker has confirmed them. Copies of an ID are equal.
@@ -137,6 +138,7 @@ func (s *stand) start(settings ...env) *replica {
 	all := env{
 		"RABBITMQ_URL": s.broker.URL, "REDIS_URL": s.redis.URL, "QUEUES": s.queue, "FORWARD_URL": s.service.URL + "/work",
 		"DEDUP_PREFIX": s.queue, "LOG_LEVEL": "debug", "ADMIN_ADDR": "",
+		"FORWARD_BRAKE_AFTER": "0", // most tests let messages fail before any ends done; brake_test.go is about it
 	}
 	for _, more := range settings {
 		maps.Copy(all, more)
@@ -150,6 +152,9 @@ func (s *stand) start(settings ...env) *replica {
 
 // closeReplicas ends the replicas and looks at what they said.
 func (s *stand) closeReplicas() {
+	if s.t.Failed() {
+		s.logQueues()
+	}
 	for i, r := range s.replicas {
 		s.closed(r.Close())
 		text := r.Logs.Text()
@@ -164,6 +169,21 @@ func (s *stand) closeReplicas() {
 	}
 	if s.t.Failed() {
 		s.logJournal()
+	}
+}
+
+// logQueues prints where the broker has the test's messages: ready, with a consumer, in a wait queue.
+func (s *stand) logQueues() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own may be over
+	defer cancel()
+	out, err := s.broker.Ctl(ctx, "list_queues", "name", "messages_ready", "messages_unacknowledged", "consumers")
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, s.queue) {
+			s.t.Logf("queue, ready, unacknowledged, consumers: %s", line)
+		}
+	}
+	if err != nil {
+		s.t.Logf("list queues: %v", err)
 	}
 }
 

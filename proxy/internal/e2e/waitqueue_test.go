@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"net/http"
-	"sync/atomic"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -45,31 +44,5 @@ func TestALongWaitLeavesTheProcess(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	s.noLetters()
-}
-
-// Catches: returns that reach the delivery limit of a quorum queue, above which the broker drops the message: here there is no dead-letter exchange.
-func TestRollingRestartsStayBelowTheDeliveryLimit(t *testing.T) {
-	t.Parallel()
-	var ready atomic.Bool
-	s := newStand(t, func(testkit.Received) testkit.Action {
-		if ready.Load() {
-			return testkit.Action{}
-		}
-		return testkit.Action{Status: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"1"}}}
-	})
-	s.must(s.client.Delete(s.queue))
-	s.must(s.client.DeclareQuorum(s.queue, amqp.Table{"x-delivery-limit": int32(20)}))
-	settings := env{"RETRY_HOLD": "2s", "RETRY_BACKOFF": "3s"}
-	s.publish("a")
-	for range 25 {
-		replica := s.start(settings)
-		replica.waitMetric(`rabbitonce_waiting{queue="{queue}"}`, 1)
-		replica.term()
-	}
-	ready.Store(true)
-	s.start(settings)
-	s.answered("a")
-	s.settled()
 	s.noLetters()
 }

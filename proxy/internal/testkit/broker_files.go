@@ -4,37 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-// brokerBinaries are the programs of one RabbitMQ installation.
-type brokerBinaries struct {
-	server, ctl, epmd string
+// brokerPrograms are the programs of one RabbitMQ installation, and how to run them.
+type brokerPrograms struct {
+	root                      root
+	account                   account
+	server, ctl, queues, epmd string // paths in the root
 }
 
-// findBrokerBinaries prefers RabbitMQ's own scripts to those on PATH: Debian's are wrappers that change user and open a
+// findBrokerPrograms prefers RabbitMQ's own scripts to those on PATH: Debian's are wrappers that change user and open a
 // session of their own, out of reach of a signal to the group.
-func findBrokerBinaries() (brokerBinaries, error) {
-	found := func(name string) (string, error) {
-		if own := filepath.Join("/usr/lib/rabbitmq/bin", name); isFile(own) {
-			return own, nil
-		}
-		return exec.LookPath(name)
+func findBrokerPrograms(options BrokerOptions) (brokerPrograms, error) {
+	where, err := newRoot(options.Root, brokerRootVariable)
+	if err != nil {
+		return brokerPrograms{}, fmt.Errorf("find RabbitMQ: %w", err)
 	}
-	server, serverErr := found("rabbitmq-server")
-	ctl, ctlErr := found("rabbitmqctl")
-	epmd, epmdErr := exec.LookPath("epmd")
-	if err := errors.Join(serverErr, ctlErr, epmdErr); err != nil {
-		return brokerBinaries{}, fmt.Errorf("find RabbitMQ (install it with .ci/install): %w", err)
+	p := brokerPrograms{root: where}
+	var problems []error
+	find := func(into *string, name string, folders ...string) {
+		found, err := where.lookUp(name, folders...)
+		*into, problems = found, append(problems, err)
 	}
-	return brokerBinaries{server: server, ctl: ctl, epmd: epmd}, nil
+	find(&p.server, "rabbitmq-server", "/usr/lib/rabbitmq/bin")
+	find(&p.ctl, "rabbitmqctl", "/usr/lib/rabbitmq/bin")
+	find(&p.queues, "rabbitmq-queues", "/usr/lib/rabbitmq/bin")
+	find(&p.epmd, "epmd")
+	if err := errors.Join(problems...); err != nil {
+		return brokerPrograms{}, fmt.Errorf("find RabbitMQ (install it with .ci/install): %w", err)
+	}
+	p.account, err = brokerAccount(where)
+	return p, err
 }
 
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
+// command returns a command line that runs a program in the root and as the account.
+func (p brokerPrograms) command(program string, args ...string) (string, []string) {
+	path, args := p.account.wrap(program, args...)
+	return p.root.wrap(path, args...)
 }
 
 // writeBrokerFiles fills the node's folder with all the files that its environment names.
@@ -47,7 +55,7 @@ func writeBrokerFiles(dir string, amqpPort int, options BrokerOptions) error {
 	}, options.Config...)
 	files := map[string]string{
 		"rabbitmq.conf":     strings.Join(conf, "\n") + "\n",
-		"advanced.config":   "[{rabbit, [{quorum_tick_interval, 200}]}].\n",
+		"advanced.config":   "[{rabbit, [{quorum_tick_interval, 500}]}].\n",
 		"rabbitmq-env.conf": "",
 		"enabled_plugins":   "[" + strings.Join(options.Plugins, ",") + "].\n",
 	}
@@ -65,7 +73,8 @@ func brokerEnv(dir, node string, distributionPort, mapperPort int) []string {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	return []string{
 		"PATH=" + os.Getenv("PATH"),
-		"HOME=" + dir, // the Erlang cookie is made here
+		"HOME=" + dir,            // the Erlang cookie is made here
+		"TMPDIR=" + os.TempDir(), // a root shows it under the same path
 		"LANG=C.UTF-8",
 		"RABBITMQ_NODENAME=" + node,
 		"RABBITMQ_CONF_ENV_FILE=" + in("rabbitmq-env.conf"),

@@ -68,14 +68,21 @@ func TestBroker(t *testing.T) {
 	})
 
 	t.Run("counts, with what consumers hold", func(t *testing.T) {
-		held, err := client.connection.Channel()
+		held, err := client.Hold(ctx, "orders", 1, false)
 		must(t, err)
-		if _, ok, err := held.Get("orders", false); !ok || err != nil {
-			t.Fatalf("get: %v, %v", ok, err)
-		}
 		must(t, broker.process.await(ctx, func() error { return wantCounts(t, broker, 0, 1) }))
-		must(t, held.Close())
+		must(t, held.Release())
 		must(t, broker.process.await(ctx, func() error { return wantCounts(t, broker, 1, 0) }))
+	})
+
+	t.Run("an exclusive consumer", func(t *testing.T) {
+		must(t, client.DeclareClassic("alone", nil))
+		held, err := client.Hold(ctx, "alone", 0, true)
+		must(t, err)
+		if _, err := client.Hold(ctx, "alone", 0, false); err == nil || !strings.Contains(err.Error(), "exclusive") {
+			t.Errorf("a consumer beside it: %v", err)
+		}
+		must(t, held.Release())
 	})
 
 	t.Run("a queue survives kill and start", func(t *testing.T) {
@@ -113,7 +120,7 @@ func TestBroker(t *testing.T) {
 	t.Run("stop and close leave nothing", func(t *testing.T) {
 		must(t, broker.Stop(ctx))
 		must(t, broker.Start(ctx))
-		node, mapper, dir := broker.process.group(), broker.portMap.group(), broker.dir
+		node, mapper, dir := broker.process.group(), broker.mapper.process.group(), broker.dir
 		must(t, broker.Close())
 		if left := append(groupMembers(node), groupMembers(mapper)...); len(left) > 0 {
 			t.Errorf("left behind: %v", left)

@@ -22,6 +22,7 @@ type Message struct {
 
 // Client is a publisher's and operator's connection to a broker. It is safe for concurrent use.
 type Client struct {
+	url        string
 	connection *amqp.Connection
 
 	mu       sync.Mutex // one batch at a time, so that returns belong to it
@@ -35,7 +36,7 @@ func Dial(url string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial broker: %w", err)
 	}
-	c := &Client{connection: connection}
+	c := &Client{url: url, connection: connection}
 	if c.confirms, err = connection.Channel(); err == nil {
 		err = c.confirms.Confirm(false)
 	}
@@ -118,10 +119,37 @@ func (c *Client) DeclareClassic(queue string, args amqp.Table) error {
 func (c *Client) declare(queue, kind string, args amqp.Table) error {
 	all := amqp.Table{amqp.QueueTypeArg: kind}
 	maps.Copy(all, args)
-	return c.withChannel("declare queue "+queue, func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(queue, true, false, false, false, all)
+	// RabbitMQ 3.10 fails now and then on a busy machine, when its tick meets a quorum queue that is just being made, and
+	// takes the whole connection with it: so each try has one of its own.
+	var err error
+	for range declareTries {
+		err = declareOnce(c.url, queue, all)
+		var e *amqp.Error
+		if !errors.As(err, &e) || e.Code != amqp.InternalError {
+			break
+		}
+		time.Sleep(pollInterval)
+	}
+	if err != nil {
+		return fmt.Errorf("declare queue %s: %w", queue, err)
+	}
+	return nil
+}
+
+const declareTries = 10
+
+func declareOnce(url, queue string, args amqp.Table) error {
+	connection, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(10 * time.Second)})
+	if err != nil {
 		return err
-	})
+	}
+	defer func() { _ = connection.Close() }()
+	channel, err := connection.Channel()
+	if err != nil {
+		return err
+	}
+	_, err = channel.QueueDeclare(queue, true, false, false, false, args)
+	return err
 }
 
 // DeclareExchange declares a durable exchange of a kind such as fanout.

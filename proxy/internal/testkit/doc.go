@@ -9,6 +9,12 @@
 // until Close (see port), so that a server that was stopped can start again on the same address while other test
 // processes run. A broker has a port mapper (epmd) of its own too.
 //
+// # Which versions
+//
+// Servers are this machine's, or those of another root: a folder with a whole system, made by .ci/servers, which a program enters with
+// mounts of its own. The environment chooses them for a whole test run (environment.go), so every suite runs on every version
+// unchanged; make matrix does that. The type of the source queues is chosen alike.
+//
 // # What is left behind: nothing
 //
 // Every child runs in a process group of its own, led by a guard: a shell that waits on a pipe to this process and

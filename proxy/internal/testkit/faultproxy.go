@@ -133,7 +133,7 @@ func (p *FaultProxy) Reopen() error {
 	if p.listener != nil {
 		return nil
 	}
-	listener, err := net.Listen("tcp", p.Addr)
+	listener, err := listen(p.Addr)
 	if err != nil {
 		return fmt.Errorf("reopen fault proxy: %w", err)
 	}

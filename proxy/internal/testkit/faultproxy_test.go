@@ -214,6 +214,19 @@ func TestBarrierHoldsAndReleases(t *testing.T) {
 	receive(t, c.server, ack)
 }
 
+func TestBarrierInserts(t *testing.T) {
+	c := newPair(t, AMQP)
+	ack, publish := string(method(60, 80, "tag")), string(method(60, 40, "orders"))
+	barrier := c.proxy.Barrier(ToServer, BasicAck())
+	send(t, c.client, publish+ack+publish)
+	must(t, barrier.Wait(within(t, 10*time.Second)))
+	if got := string(barrier.Held()); got != ack {
+		t.Errorf("held %q, want %q", got, ack)
+	}
+	barrier.Insert(AMQPMethodFrame(barrier.Held(), 40, 10, []byte("logs")))
+	receive(t, c.server, publish+string(method(40, 10, "logs"))+ack+publish)
+}
+
 func TestBarrierDrops(t *testing.T) {
 	c := newPair(t, RESP)
 	command := "*5\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$8\r\nkey:id-1\r\n$5\r\nclaim\r\n"

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -84,28 +85,30 @@ func (l *link) forward(d Direction, chunk []byte) {
 		start := max(sent, unit.start)
 		l.write(d, chunk[sent:start])
 		sent = start
-		l.hold(barrier)
+		l.hold(d, barrier, unit)
 	}
 	l.write(d, chunk[sent:])
 }
 
 // hold returns when the barrier lets go. After a drop the rest of the direction is discarded.
-func (l *link) hold(b *Barrier) {
+func (l *link) hold(d Direction, b *Barrier, u Unit) {
+	b.held = bytes.Clone(u.Data)
 	close(b.reached)
 	select {
 	case <-b.decided:
 		if b.drop {
 			l.cut()
 		}
+		l.write(d, b.before)
 	case <-l.done:
 	}
 }
 
-func (l *link) write(d Direction, bytes []byte) {
-	if len(bytes) == 0 || !l.pass(d) || l.discard[d].Load() {
+func (l *link) write(d Direction, data []byte) {
+	if len(data) == 0 || !l.pass(d) || l.discard[d].Load() {
 		return
 	}
-	if _, err := l.ends[d].Write(bytes); err == nil || l.discard[d].Load() || errors.Is(err, net.ErrClosed) {
+	if _, err := l.ends[d].Write(data); err == nil || l.discard[d].Load() || errors.Is(err, net.ErrClosed) {
 		return
 	}
 	l.discard[d].Store(true)

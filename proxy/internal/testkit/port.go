@@ -1,10 +1,13 @@
 package testkit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"syscall"
+	"time"
 )
 
 // Ports are taken from below Linux's ephemeral range (32768 and up): the port of a server that is down for a while
@@ -39,6 +42,20 @@ func reservePort() (port, error) {
 		return p, nil
 	}
 	return port{}, errors.New("reserve port: no free loopback port found")
+}
+
+// listen listens on an address of the kit again. A process that is just being started holds a copy of the socket that
+// was closed, between its fork and its exec, and the address with it.
+func listen(address string) (net.Listener, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for {
+		listener, err := net.Listen("tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) || ctx.Err() != nil {
+			return listener, err
+		}
+		time.Sleep(pollInterval)
+	}
 }
 
 func (p port) address() string { return fmt.Sprintf("127.0.0.1:%d", p.number) }

@@ -2,12 +2,12 @@ package testkit
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,6 +21,8 @@ const redisStart = 30 * time.Second
 // RedisOptions are for StartRedis. The zero value is a server that has written each change to disk before it answers,
 // so that Kill loses nothing.
 type RedisOptions struct {
+	Root     string                           // a folder made by .ci/servers; empty: what RABBITONCE_TEST_STORE_ROOT says, or this machine
+	Program  string                           // redis-server or valkey-server; empty: what RABBITONCE_TEST_STORE says, or redis-server
 	Volatile bool                             // keep data in memory only
 	Args     []string                         // more arguments, such as --maxmemory 10mb
 	Logf     func(format string, args ...any) // progress; nil is silent
@@ -33,7 +35,8 @@ type Redis struct {
 	Addr    string // 127.0.0.1:PORT, for a FaultProxy
 	LogPath string
 
-	binary  string
+	root    root
+	program string // its path in the root
 	dir     string
 	args    []string
 	port    port
@@ -57,10 +60,10 @@ func StartRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 }
 
 func (r *Redis) prepare(options RedisOptions) error {
-	var err error
-	if r.binary, err = exec.LookPath("redis-server"); err != nil {
+	if err := r.find(options); err != nil {
 		return fmt.Errorf("find Redis (install it with .ci/install): %w", err)
 	}
+	var err error
 	if r.port, err = reservePort(); err != nil {
 		return err
 	}
@@ -81,6 +84,16 @@ func (r *Redis) prepare(options RedisOptions) error {
 	return nil
 }
 
+func (r *Redis) find(options RedisOptions) error {
+	var err error
+	if r.root, err = newRoot(options.Root, storeRootVariable); err != nil {
+		return err
+	}
+	program := cmp.Or(options.Program, os.Getenv(storeProgramVariable), "redis-server")
+	r.program, err = r.root.lookUp(program)
+	return err
+}
+
 // Start runs the server again after Stop or Kill, and returns when it answers.
 func (r *Redis) Start(ctx context.Context) error {
 	if r.process != nil && r.process.running() {
@@ -94,8 +107,9 @@ func (r *Redis) Start(ctx context.Context) error {
 	}
 	defer log.Close()
 	r.logf("starting Redis on %s", r.Addr)
-	env := []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
-	r.process, err = command{name: "redis-server", path: r.binary, args: r.args, env: env, dir: r.dir, out: log}.start()
+	env := []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8"}
+	path, args := r.root.wrap(r.program, r.args...)
+	r.process, err = command{name: filepath.Base(r.program), path: path, args: args, env: env, dir: r.dir, out: log}.start()
 	if err != nil {
 		return fmt.Errorf("start redis: %w", err)
 	}
@@ -125,6 +139,36 @@ func (r *Redis) ready() error {
 		return fmt.Errorf("redis says %q", strings.TrimSpace(answer))
 	}
 	return nil
+}
+
+// Version is the server's version, in its own words. A server that wants a password does not tell.
+func (r *Redis) Version() (string, error) {
+	connection, err := net.DialTimeout("tcp", r.Addr, time.Second)
+	if err != nil {
+		return "", fmt.Errorf("ask store for its version: %w", err)
+	}
+	defer connection.Close()
+	_ = connection.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := connection.Write([]byte("INFO server\r\n")); err != nil {
+		return "", fmt.Errorf("ask store for its version: %w", err)
+	}
+	// Valkey says server_name:valkey and valkey_version, and redis_version for what it is compatible with.
+	lines := bufio.NewScanner(connection)
+	found := map[string]string{}
+	for lines.Scan() && found["executable"] == "" { // one of the last lines
+		if strings.HasPrefix(lines.Text(), "-") {
+			return "", fmt.Errorf("ask store for its version: %s", lines.Text())
+		}
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		found[name] = value
+	}
+	if version := found["valkey_version"]; version != "" {
+		return "Valkey " + version, nil
+	}
+	if version := found["redis_version"]; version != "" {
+		return "Redis " + version, nil
+	}
+	return "", errors.Join(errors.New("ask store for its version: it does not tell"), lines.Err())
 }
 
 // Stop ends the server in good order.

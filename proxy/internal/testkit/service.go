@@ -103,7 +103,7 @@ func (s *Service) Start() error {
 	if s.server != nil {
 		return errors.New("start service: it is running")
 	}
-	listener, err := net.Listen("tcp", s.Addr)
+	listener, err := listen(s.Addr)
 	if err != nil {
 		return fmt.Errorf("start service: %w", err)
 	}

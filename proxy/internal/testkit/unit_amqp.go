@@ -11,6 +11,7 @@ const (
 	amqpHeader      = 8
 	amqpFrameHead   = 7
 	amqpMethodFrame = 1
+	amqpFrameEnd    = 0xCE
 )
 
 func amqpLength(data []byte) int {
@@ -55,3 +56,14 @@ func BasicAck() Match { return AMQPMethod(60, 80) }
 
 // BasicNack matches a negative acknowledgement in either direction.
 func BasicNack() Match { return AMQPMethod(60, 120) }
+
+// AMQPMethodFrame is a method frame on the channel of another frame, to be inserted before that one. The arguments are
+// encoded already.
+func AMQPMethodFrame(on []byte, class, method uint16, arguments []byte) []byte {
+	frame := []byte{amqpMethodFrame, on[1], on[2]}
+	frame = binary.BigEndian.AppendUint32(frame, uint32(4+len(arguments)))
+	frame = binary.BigEndian.AppendUint16(frame, class)
+	frame = binary.BigEndian.AppendUint16(frame, method)
+	frame = append(frame, arguments...)
+	return append(frame, amqpFrameEnd)
+}
