@@ -112,6 +112,7 @@ func parseRefusal(words string, needed access) *refusal {
 	if m := refusedResource.FindStringSubmatch(words); m != nil {
 		r := &refusal{needed: needed, name: m[3], vhost: m[4], user: m[5]}
 		switch {
+		case m[1] == string(accessConfigure) && needed == accessOfWaitQueue: // it is looked at first: the other may lack too
 		case m[1] != "":
 			r.needed = access(m[1])
 		case m[2] == "exchange":
