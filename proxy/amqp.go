@@ -106,7 +106,7 @@ func (b *broker) consume(ctx context.Context, queue string, prefetch int) (*cons
 }
 
 func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare table) (*consumer, error) {
-	err := checkQueue(conn, queue)
+	err := checkQueue(conn, queue, accessRead)
 	if declare != nil && whyEnded(err) == endQueueMissing {
 		err = declareQueue(conn, destination{queue: queue, arguments: declare})
 	}
@@ -138,7 +138,7 @@ func startConsumer(conn *amqp.Connection, queue string, prefetch int, declare ta
 // Unless it has to be exact, of course: then the broker compares.
 func declareQueue(conn *amqp.Connection, to destination) error {
 	if !to.exact {
-		err := checkQueue(conn, to.queue)
+		err := checkQueue(conn, to.queue, accessConfigure)
 		if err == nil || whyEnded(err) != endQueueMissing || to.arguments == nil {
 			return err
 		}
@@ -156,14 +156,15 @@ func declareQueue(conn *amqp.Connection, to destination) error {
 }
 
 // checkQueue asks for the queue passively on a channel of its own: a failed declare closes the channel it was made on.
-func checkQueue(conn *amqp.Connection, queue string) error {
+// needed is the permission that what comes next takes.
+func checkQueue(conn *amqp.Connection, queue string, needed access) error {
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("open channel: %w", brokerError(err))
 	}
 	defer func() { _ = ch.Close() }()
 	if _, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil); err != nil {
-		return fmt.Errorf("check queue %s: %w", queue, brokerError(err))
+		return fmt.Errorf("check queue %s: %w", queue, brokerErrorOn(needed, err))
 	}
 	return nil
 }

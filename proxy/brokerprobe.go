@@ -24,13 +24,13 @@ func onChannel(conn *connection, ask func(*channel) error) error {
 	return ask(ch)
 }
 
-// countQueue tells how many messages of a queue are ready and how many consumers it has. The broker asks no permission
-// for that.
-func countQueue(conn *connection, queue string) (messages, consumers int, err error) {
+// countQueue tells how many messages of a queue are ready and how many consumers it has. Brokers up to 4.2 ask no
+// permission for that, later ones take any on the queue; needed is the one that the process has to have anyway.
+func countQueue(conn *connection, queue string, needed access) (messages, consumers int, err error) {
 	err = onChannel(conn, func(ch *channel) error {
 		q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 		messages, consumers = q.Messages, q.Consumers
-		return brokerError(err)
+		return brokerErrorOn(needed, err)
 	})
 	return messages, consumers, err
 }

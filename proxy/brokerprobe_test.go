@@ -115,7 +115,7 @@ func nothingIsCreated(t *testing.T, conn *connection) {
 		"facts of quorum":  func(queue string) error { _, err := factsOf(conn, queue, typeQuorum); return err },
 		"facts of classic": func(queue string) error { _, err := factsOf(conn, queue, typeClassic); return err },
 		"type":             func(queue string) error { _, err := queueType(conn, queue); return err },
-		"count":            func(queue string) error { _, _, err := countQueue(conn, queue); return err },
+		"count":            func(queue string) error { _, _, err := countQueue(conn, queue, accessRead); return err },
 		"wait queue":       func(queue string) error { return wouldDeclare(conn, queue, waitArguments("orders", time.Minute)) },
 		"letters":          func(queue string) error { return wouldDeclare(conn, queue, table{"x-queue-type": "quorum"}) },
 	} {
@@ -123,7 +123,7 @@ func nothingIsCreated(t *testing.T, conn *connection) {
 		if err := ask(queue); err == nil {
 			t.Errorf("%s: no error for a queue that is not there", name)
 		}
-		if _, _, err := countQueue(conn, queue); whyEnded(err) != endQueueMissing {
+		if _, _, err := countQueue(conn, queue, accessRead); whyEnded(err) != endQueueMissing {
 			t.Errorf("%s: the queue was created (%v)", name, err)
 		}
 	}
@@ -152,7 +152,7 @@ func nothingIsTaken(t *testing.T, conn *connection) {
 		if _, err := factsOf(conn, name, kind); err != nil {
 			t.Error(err)
 		}
-		if messages, consumers, err := countQueue(conn, name); err != nil || messages != 1 || consumers != 0 {
+		if messages, consumers, err := countQueue(conn, name, accessRead); err != nil || messages != 1 || consumers != 0 {
 			t.Errorf("%s: %d message(s), %d consumer(s), %v", kind, messages, consumers, err)
 		}
 		err = onChannel(conn, func(ch *channel) error {

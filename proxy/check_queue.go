@@ -28,7 +28,7 @@ func (c *queueCheck) run() []finding {
 func (c *queueCheck) source() []finding {
 	name := c.queue.Name
 	subject := about("queue " + name)
-	messages, consumers, err := countQueue(c.conn, name)
+	messages, consumers, err := countQueue(c.conn, name, accessRead)
 	if err != nil {
 		return c.missing(subject, err)
 	}
@@ -135,7 +135,7 @@ func countsReturns(facts queueFacts, version int) bool {
 func (c *queueCheck) deadLetters() []finding {
 	name := c.queue.DeadLetterQueue
 	subject := about("dead letters " + name)
-	letters, _, err := countQueue(c.conn, name)
+	letters, _, err := countQueue(c.conn, name, accessConfigure)
 	if whyEnded(err) == endQueueMissing {
 		err = wouldDeclare(c.conn, name, table{"x-queue-type": typeQuorum})
 		if err == nil || errors.Is(err, errNotDeclared) {

@@ -171,7 +171,7 @@ func (r *redrive) connectAndRun(ctx, hard context.Context, cfg *Config, out *red
 	p := newPublisher(b)
 	p.alarm = out.alarm
 	r.press = p
-	if err = missingQueue(checkQueue(shelf.conn, r.queue), r.queue, "create it first, nothing was put back"); err == nil {
+	if err = missingQueue(checkQueue(shelf.conn, r.queue, accessWrite), r.queue, "create it first, nothing was put back"); err == nil {
 		err = missingQueue(r.run(ctx, hard), r.queue, "it was deleted meanwhile; the letters that are left stay where they are")
 	}
 	closed := shelf.close(hard, r.unacked)

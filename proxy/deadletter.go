@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -67,7 +68,7 @@ func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn
 	pauses := backoff{first: 200 * time.Millisecond, last: 10 * time.Second}
 	for {
 		sent, leftOut := q.compose(m, o)
-		err := q.publisher.publish(hold, deadLetters(q.cfg.DeadLetterQueue), sent)
+		err := q.publishOut(hold, deadLetters(q.cfg.DeadLetterQueue), sent)
 		if err == nil {
 			q.noteLeftOut(m, leftOut)
 			break
@@ -83,6 +84,32 @@ func (q *queue) publishLetter(hold context.Context, m *message, o obituary) turn
 	q.letters.up()
 	q.noteDead(m, o)
 	return over(end)
+}
+
+// lastWord is how long a letter that is under way at the end of its session may take for its confirm: one that is given
+// up is published again by whoever gets the message next.
+const lastWord = 2 * time.Second
+
+// publishOut publishes, and waits for the confirm a little longer when hold ends meanwhile, unless the session is lost.
+func (q *queue) publishOut(hold context.Context, to destination, sent letter) error {
+	if hold.Err() != nil {
+		return context.Cause(hold)
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hold))
+	defer cancel(nil)
+	stop := context.AfterFunc(hold, func() {
+		cause := context.Cause(hold)
+		if errors.Is(cause, errSessionEnded) {
+			cancel(cause)
+			return
+		}
+		late, end := context.WithTimeout(ctx, lastWord)
+		defer end()
+		<-late.Done()
+		cancel(cause)
+	})
+	defer stop()
+	return q.publisher.publish(ctx, to, sent)
 }
 
 // noteDead counts a dead letter that the broker has.

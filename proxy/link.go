@@ -17,6 +17,7 @@ const idleOutlets = 16
 type link struct {
 	open     func() (outlet, error)  // a new channel
 	declare  func(destination) error // makes sure that the queue is there
+	ages     *ages                   // of the queues, over all connections
 	isClosed func() bool
 	hangUp   func() // ends every call that waits
 
@@ -45,7 +46,7 @@ func (b *broker) dialLink(ctx context.Context) (*link, error) {
 }
 
 func newLink(notices <-chan blocking) *link {
-	return &link{notices: notices, watched: make(chan struct{}), blocked: newBlockage(), sightings: map[string]*sighting{}}
+	return &link{ages: &ages{}, notices: notices, watched: make(chan struct{}), blocked: newBlockage(), sightings: map[string]*sighting{}}
 }
 
 // put publishes m and waits for the broker's word until giveUp is closed.
@@ -53,6 +54,7 @@ func (l *link) put(to destination, m letter, giveUp <-chan struct{}) error {
 	err := l.tryPut(to, m, giveUp)
 	if errors.Is(err, errUnroutable) { // the queue was deleted since it was last seen
 		l.forget(to.queue)
+		l.ages.gone(to.queue)
 		err = l.tryPut(to, m, giveUp)
 	}
 	return err
@@ -61,6 +63,9 @@ func (l *link) put(to destination, m letter, giveUp <-chan struct{}) error {
 func (l *link) tryPut(to destination, m letter, giveUp <-chan struct{}) error {
 	if err := l.ensure(to); err != nil {
 		return publishError(err, len(m.Body))
+	}
+	if err := l.settle(to, giveUp); err != nil {
+		return err
 	}
 	free, err := l.take()
 	if err != nil {
@@ -101,6 +106,27 @@ func (l *link) ensure(to destination) error {
 		s.seen = err == nil
 		return err
 	})
+}
+
+// settle waits until a queue of our own is old enough, or until giveUp is closed.
+func (l *link) settle(to destination, giveUp <-chan struct{}) error {
+	if to.arguments == nil {
+		return nil
+	}
+	left := l.ages.seen(to.queue)
+	if left <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-l.watched: // what follows fails, and says why
+		return nil
+	case <-giveUp:
+		return errNoConfirm
+	}
 }
 
 func (l *link) forget(queue string) {

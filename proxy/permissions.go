@@ -112,6 +112,9 @@ func parseRefusal(words string, needed access) *refusal {
 	if m := refusedResource.FindStringSubmatch(words); m != nil {
 		r := &refusal{needed: needed, name: m[3], vhost: m[4], user: m[5]}
 		switch {
+		case m[1] == string(accessConfigure) && needed != "":
+			// It is looked at first: what else is needed may lack too. And 4.3 says it to who may do nothing with a queue
+			// and only asks for it, which any permission would allow.
 		case m[1] != "":
 			r.needed = access(m[1])
 		case m[2] == "exchange":

@@ -87,6 +87,8 @@ func TestRefusalNamesThePattern(t *testing.T) {
 		{403, "ACCESS_REFUSED - access to queue 'orders.eu' in vhost '/' refused for user 'u'", accessRead, `grant the user u in the vhost /: read ^orders\.eu$`},
 		{403, "ACCESS_REFUSED - access to queue 'orders.dead' in vhost 'a/b' refused for user 'u'", accessConfigure, `in the vhost a/b: configure ^orders\.dead$`},
 		{403, "ACCESS_REFUSED - read access to queue 'w' in vhost '/' refused for user 'u'", accessOfWaitQueue, `: read ^w$`},
+		{403, "ACCESS_REFUSED - configure access to queue 'w' in vhost '/' refused for user 'u'", accessOfWaitQueue, `: configure and read ^w$`},
+		{403, "ACCESS_REFUSED - configure access to queue 'q' in vhost '/' refused for user 'u'", accessRead, `: read ^q$`},
 		{403, "ACCESS_REFUSED - access to queue 'w' in vhost '/' refused for user 'u'", accessOfWaitQueue, `: configure and read ^w$`},
 		{403, "ACCESS_REFUSED - access to exchange 'amq.default' in vhost '/' refused for user 'u'", "", `: write ^amq\.default$`},
 		{403, "ACCESS_REFUSED - access to exchange 'amq.default' in vhost '/' refused for user 'u'", accessOfWaitQueue, `: write ^amq\.default$`},

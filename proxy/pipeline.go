@@ -21,6 +21,8 @@ const (
 	// pollFirst and pollLast bound the pauses of a copy that asks for a message that somebody else has.
 	pollFirst = 50 * time.Millisecond
 	pollLast  = time.Second
+	// lastPark bounds the try to move a message to a wait queue at the end of its session.
+	lastPark = settlingTime + 2*time.Second
 )
 
 var errLeaseLost = errors.New("the lease of the claim was lost")
@@ -99,7 +101,7 @@ func (q *queue) process(work, hold context.Context, m *message) ending {
 // too often: then it takes the way through a wait queue, which starts the broker's count anew.
 func (q *queue) keepFromLimit(work, hold context.Context, m *message) ending {
 	if brokerReturns(m.delivery) >= returnsLimit && !errors.Is(context.Cause(hold), errSessionEnded) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(work), recordTimeout) // a POST that was cut off comes here too
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(work), lastPark) // a POST that was cut off comes here too
 		defer cancel()
 		if q.park(ctx, m, returnStep) {
 			return ending{fate: fateParked}

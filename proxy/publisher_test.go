@@ -293,3 +293,32 @@ func TestAChannelThatIsOwedAConfirmIsNotUsedAgain(t *testing.T) {
 		t.Error("a channel is used again on which the word on an earlier message is still to come")
 	}
 }
+
+// TestANewQueueSettlesBeforeItIsUsed: whoever sees a queue of ours for the first time does not know how old it is.
+func TestANewQueueSettlesBeforeItIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker()
+		p := b.publisher(t)
+		publish := func(to destination, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if err := p.publish(t.Context(), to, letter{}); err != nil || time.Since(began) != want {
+				t.Errorf("%v after %v, want %v", err, time.Since(began), want)
+			}
+		}
+		own := destination{queue: "a", arguments: table{"x-queue-type": "quorum"}}
+		publish(destination{queue: "source"}, 0)
+		publish(own, settlingTime)
+		publish(own, 0)
+		b.latest().end()
+		publish(own, 0) // over another connection
+		returns := 1
+		b.answer("a", func() error {
+			if returns--; returns >= 0 {
+				return errUnroutable
+			}
+			return nil
+		})
+		publish(own, settlingTime) // it was deleted, and declared anew
+	})
+}

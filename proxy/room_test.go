@@ -63,6 +63,8 @@ func restBench(t *testing.T, prefetch int) (*queue, *fakeBroker) {
 	b := newFakeBroker()
 	q := &queue{log: slog.New(slog.DiscardHandler), publisher: b.publisher(t), room: newRoom(prefetch), waitSteps: []time.Duration{5 * time.Second, 30 * time.Second}}
 	q.cfg.Name, q.cfg.Retry.Hold = "orders", 5*time.Second
+	long := time.Now().Add(-settlingTime)
+	q.publisher.ages.since = map[string]time.Time{"orders.wait.5s": long, "orders.wait.30s": long}
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "up"})
 	q.parking = newParking(newQuietPart("wait queues", q.log, gauge))
 	q.metrics = &queueMetrics{waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: "waiting"})}

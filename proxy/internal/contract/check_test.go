@@ -56,6 +56,13 @@ func hasLine(output string, words []string) bool {
 	return false
 }
 
+// sourceType is the type of this run's source queues.
+func sourceType(t *testing.T) string {
+	kind, err := testkit.SourceType()
+	must(t, err)
+	return kind
+}
+
 // TestCheckFindsAllWell and leaves everything as it was.
 func TestCheckFindsAllWell(t *testing.T) {
 	t.Parallel()
@@ -65,7 +72,7 @@ func TestCheckFindsAllWell(t *testing.T) {
 		{"ok", "configuration", "1 queue(s): " + b.queue},
 		{"ok", "broker " + shared.broker.Addr, "RabbitMQ ", "without TLS", "logged in as sidecar", "vhost /"},
 		{"ok", "publishing"},
-		{"ok", "queue " + b.queue, "quorum, 1 message(s) ready, 0 consumer(s), durable"},
+		{"ok", "queue " + b.queue, sourceType(t) + ", 1 message(s) ready, 0 consumer(s), durable"},
 		{"ok", "dead letters " + b.queue + ".dead", "declared when"},
 		{"ok", "wait queues of " + b.queue, b.queue + ".wait.30s (when first needed)"},
 		{"info", "policies", "list_queues -p / name policy"},
@@ -145,7 +152,7 @@ func TestCheckPermissions(t *testing.T) {
 		b := &bench{t: t, queue: b.queue, service: startService(t)}
 		b.lines(env{"RABBITMQ_URL": brokerURL("checked-nothing", sidecarPassword, shared.broker.Addr, "/")}, 0, [][]string{
 			{"ok", "publishing"},
-			{"ok", "queue " + b.queue, "quorum"},
+			{"ok", "queue " + b.queue, sourceType(t)},
 			{"ok", "dead letters"},
 			{"ok", "wait queues"},
 			{"info", "queue " + b.queue, "configure permission", "list_queues -p / name arguments"},

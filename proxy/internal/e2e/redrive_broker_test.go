@@ -81,6 +81,7 @@ func TestRedriveAfterReject(t *testing.T) {
 		return ready == 2, err
 	})
 	s.emptied()
+	s.forgotten("rejected") // before that it would be dead still
 	healthy.Store(true)
 	if got := s.redriveWith(settings, s.queue); got.code != 2 || !strings.Contains(got.notes, "--from") {
 		t.Errorf("without --from: exit code %d", got.code)

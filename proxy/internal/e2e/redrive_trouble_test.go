@@ -141,10 +141,10 @@ func redriveInOutage(t *testing.T, broker *testkit.Broker) {
 	}
 	all := ids("a", 2000)
 	s.publishLetters(all...)
-	command := s.startRedrive(nil, "--rate", "500")
+	command := s.startRedrive(nil, "--rate", "100")
 	s.eventually("some are put back", func() (bool, error) {
 		ready, _, err := s.client.Depth(s.queue)
-		return ready > 50, err
+		return ready > 300, err // by now the queues are old enough to survive the kill
 	})
 	s.must(broker.Kill())
 	command.exits(1)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -105,6 +106,19 @@ func (r *replica) waitMetric(sample string, least float64) {
 		}
 		got, known := samples[sample]
 		return known && got >= least, fmt.Errorf("it is %v (known: %t)", got, known)
+	})
+}
+
+// waitCopies waits until so many copies were kept waiting, be it for a request or for the next attempt.
+func (r *replica) waitCopies(least float64) {
+	r.stand.t.Helper()
+	sample := func(kind string) string {
+		return fmt.Sprintf("rabbitonce_duplicates_total{kind=%q,queue=%q}", kind, r.stand.queue)
+	}
+	r.stand.eventually("copies that wait", func() (bool, error) {
+		samples, err := r.Metrics(r.stand.ctx)
+		got := samples[sample("busy")] + samples[sample("waiting")]
+		return got >= least, errors.Join(err, fmt.Errorf("%v of %v", got, least))
 	})
 }
 

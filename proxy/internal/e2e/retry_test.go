@@ -106,7 +106,7 @@ func TestCopyDoesNotJumpTheLadder(t *testing.T) {
 	s.answeredBy("a", 1)
 	s.publish("a", "a") // the broker gives one to each
 	for _, r := range replicas {
-		r.waitMetric(`rabbitonce_duplicates_total{kind="waiting",queue="{queue}"}`, 1)
+		r.waitCopies(1)
 	}
 	s.answered("a")
 	s.settled()

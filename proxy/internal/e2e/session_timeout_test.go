@@ -17,6 +17,8 @@ func acknowledgementTimeout(t *testing.T, broker *testkit.Broker) {
 		}
 		return testkit.Action{}
 	})
+	s.must(s.client.Delete(s.queue))
+	s.must(s.client.DeclareQuorum(s.queue, nil)) // 4.3 has no such timeout for classic queues
 	// The broker looks once a minute unless told otherwise. Channels take both values when they are opened.
 	s.ctl("eval", "application:set_env(rabbit, consumer_timeout, 3000), application:set_env(rabbit, channel_tick_interval, 500).")
 	r := s.start(env{"FORWARD_CONCURRENCY": "1", "PREFETCH": "4"})

@@ -30,7 +30,7 @@ type Received struct {
 type Entry struct {
 	Received
 	Began  time.Time // when the headers had arrived
-	Ended  time.Time // when the handler returned; zero while it works
+	Ended  time.Time // when the work was done, before the answer left; zero while it works
 	Status int       // what was answered; 0 while it works, and when the connection was ended without an answer
 }
 
@@ -60,10 +60,10 @@ func (j *Journal) begin(r Received) (place, number int) {
 	return len(j.entries) - 1, r.Number
 }
 
-func (j *Journal) end(place, status int) {
+func (j *Journal) end(place, status int, ended time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.entries[place].Ended, j.entries[place].Status = time.Now(), status
+	j.entries[place].Ended, j.entries[place].Status = ended, status
 	j.notifyLocked()
 }
 

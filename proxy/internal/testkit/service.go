@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -171,11 +172,13 @@ func (s *Service) handle(w http.ResponseWriter, r *http.Request) {
 	place, number := s.Journal.begin(received)
 	received.Number = number
 	action := behaviour(received)
-	if !work(action, r, stopped) {
-		s.Journal.end(place, 0)
+	worked := work(action, r, stopped)
+	ended := time.Now() // before the answer leaves: the next attempt may come before this one is in the journal
+	if !worked {
+		s.Journal.end(place, 0, ended)
 		panic(http.ErrAbortHandler) // to return would be to answer 200
 	}
-	s.Journal.end(place, answer(action, w))
+	s.Journal.end(place, answer(action, w), ended)
 }
 
 func read(r *http.Request, keep bool) Received {
@@ -223,7 +226,8 @@ func work(a Action, r *http.Request, stopped <-chan struct{}) bool {
 	return !a.Hang
 }
 
-// answer returns the status answered, 0 for none.
+// answer returns the status answered, 0 for none. The answer has left, whole, when it returns: a service that is stopped then has
+// answered.
 func answer(a Action, w http.ResponseWriter) int {
 	if a.Close || a.Reset || a.Raw != nil {
 		breakOff(a, w)
@@ -236,8 +240,12 @@ func answer(a Action, w http.ResponseWriter) int {
 	for name, values := range a.Header {
 		w.Header()[name] = values
 	}
+	if _, framed := w.Header()["Transfer-Encoding"]; !framed && status != http.StatusNoContent && status != http.StatusNotModified {
+		w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(a.Body)
+	_ = http.NewResponseController(w).Flush() // an error is that the caller is gone
 	return status
 }
 
