@@ -65,6 +65,8 @@ func forget(ctx context.Context, c *invocation, source string, asJSON bool, o fo
 	for range forgetTries {
 		was, forgotten, err := q.forgetOnce(ctx, o)
 		switch {
+		case err != nil && asJSON:
+			return errors.Join(err, printJSON(c.out, map[string]any{"forgotten": false, "problem": err.Error()}))
 		case err != nil:
 			return err
 		case !forgotten:

@@ -131,7 +131,7 @@ func whereabouts(q QueueConfig, rec dedup.Record, now time.Time) string {
 		}
 		where := fmt.Sprintf("in %s, as a letter with x-rabbitonce-dead-id %s", q.DeadLetterQueue, rec.DeadID)
 		if rec.EverUnknown {
-			return where + ". Only that letter, put back into " + q.Name + ", opens the record (or `rabbitonce forget`); any other copy is dead-lettered again"
+			return where + ". Only that letter, put back into " + q.Name + " (`rabbitonce redrive`), opens the record (or `rabbitonce forget`); any other copy is dead-lettered again"
 		}
 		return where + "; or on its way there, for the record is written first and deleted once the letter is safe"
 	}

@@ -321,7 +321,7 @@ func TestCheckConfiguration(t *testing.T) {
 // TestCheckAlarm: a broker that blocks publishers is told, and does not hold the check up.
 func TestCheckAlarm(t *testing.T) {
 	t.Parallel()
-	broker, err := testkit.StartBroker(within(t), testkit.BrokerOptions{})
+	broker, err := testkit.StartBroker(t.Context(), testkit.BrokerOptions{})
 	must(t, err)
 	defer func() { must(t, broker.Close()) }()
 	client, err := testkit.Dial(broker.URL)

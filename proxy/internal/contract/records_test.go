@@ -110,6 +110,7 @@ func TestInspectNothing(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, output)
 	}
 	b.forget(nil, 1, []string{"nothing to forget", "message-id"}, "never")
+	b.forget(nil, 1, []string{`"forgotten": false`, `"problem"`, "nothing to forget"}, "never", "--json")
 }
 
 // TestInspectAndForgetAtWork: a request is under way; nobody runs a copy beside it by mistake.

@@ -36,7 +36,7 @@ func startTLS(t *testing.T) (*testkit.Broker, *tlsBench) {
 	definitions, err := writeDefinitions()
 	must(t, err)
 	defer os.Remove(definitions)
-	broker, err := testkit.StartBroker(within(t), testkit.BrokerOptions{
+	broker, err := testkit.StartBroker(t.Context(), testkit.BrokerOptions{ // which has a patience of its own
 		TLS: true, Plugins: []string{"rabbitmq_auth_mechanism_ssl"},
 		Config: []string{
 			"load_definitions = " + definitions,

@@ -68,11 +68,23 @@ func (c *BrokerCluster) StartAll(ctx context.Context) error {
 	var starts sync.WaitGroup
 	for i, node := range c.Nodes {
 		if !node.Running() {
-			starts.Go(func() { problems[i] = node.Start(ctx) })
+			starts.Go(func() { problems[i] = startAgain(ctx, node) })
 		}
 	}
 	starts.Wait()
 	return errors.Join(problems...)
+}
+
+// startAgain does what a service manager would: a node that meets another one which is just coming up may give up (node_not_running).
+func startAgain(ctx context.Context, node *Broker) error {
+	var err error
+	for range 3 {
+		if err = node.Start(ctx); err == nil || ctx.Err() != nil {
+			return err
+		}
+		node.logf("starting %s again: %v", node.Addr, err)
+	}
+	return err
 }
 
 // Addrs are the addresses of all nodes, comma-separated, as RABBITMQ_URL takes them.
