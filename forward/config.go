@@ -94,7 +94,7 @@ func (c *Config) Validate() []error {
 	_, err = parseOwnHeaders(c.Headers, "queue")
 	report(err)
 	report(c.IdempotencyKey.validate())
-	if c.ContentType != "" && c.ContentType != autoType && !isMediaType(c.ContentType) {
+	if c.ContentType != "" && c.ContentType != AutoType && !isMediaType(c.ContentType) {
 		report(fmt.Errorf("FORWARD_CONTENT_TYPE is %q: set auto or a media type such as application/json", c.ContentType))
 	}
 	if c.CAFile != "" {

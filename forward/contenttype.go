@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// autoType is the value of FORWARD_CONTENT_TYPE that looks at the body.
-const autoType = "auto"
+// AutoType is the value of FORWARD_CONTENT_TYPE that looks at the body.
+const AutoType = "auto"
 
 // isMediaType says whether s is a type/subtype, with parameters or without, that can be sent.
 func isMediaType(s string) bool {
@@ -20,7 +20,7 @@ func isMediaType(s string) bool {
 func contentHeaders(contentType, contentEncoding string, body []byte, fallback string) (typ, encoding string) {
 	typ = strings.Trim(contentType, " ")
 	if !isLegalValue(typ) {
-		if typ = fallback; fallback == "" || fallback == autoType { // "": the zero Config
+		if typ = fallback; fallback == "" || fallback == AutoType { // "": the zero Config
 			typ = guessType(body)
 		}
 	}

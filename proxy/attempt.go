@@ -47,7 +47,6 @@ func (q *queue) send(ctx context.Context, r *forward.Request) forward.Result {
 	q.inFlight.Add(-1)
 	q.metrics.inFlight.Dec()
 	if res.Outcome == forward.Unreachable && ctx.Err() == nil && !errors.Is(res.Err, errLeaseLost) {
-		q.throttle.restart()
 		q.serviceGate.close(res.Err)
 	}
 	return res

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rabbitonce/dedup"
+	"rabbitonce/forward"
 )
 
 // BodySource is what of a message becomes the body of the request: all of it, or one value of its JSON.
@@ -37,14 +38,18 @@ func (b BodySource) String() string { return b.text }
 
 var errNoPart = errors.New("the message has no JSON body with the value that FORWARD_BODY names")
 
-// of returns what is sent of a message's body, and its content type: an envelope's own says nothing of what is in it.
-func (b BodySource) of(body []byte, contentType string) (sent []byte, typ string, err error) {
+// of returns what is sent of a message's body, and its content type: an envelope's own says nothing of what is in it, which
+// is JSON unless setting, FORWARD_CONTENT_TYPE, names another type.
+func (b BodySource) of(body []byte, contentType, setting string) (sent []byte, typ string, err error) {
 	if b.part == nil {
 		return body, contentType, nil
 	}
 	sent, ok := b.part.Of(body)
 	if !ok {
 		return nil, "", fmt.Errorf("%w (%s)", errNoPart, b.text)
+	}
+	if setting != "" && setting != forward.AutoType {
+		return sent, setting, nil
 	}
 	return sent, "application/json", nil
 }

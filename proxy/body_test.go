@@ -25,7 +25,7 @@ func TestBodySource(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got, typ, err := b.of([]byte(c.body), "application/vnd.masstransit+json")
+		got, typ, err := b.of([]byte(c.body), "application/vnd.masstransit+json", "auto")
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
 		}
@@ -33,10 +33,15 @@ func TestBodySource(t *testing.T) {
 			t.Errorf("%s: type %s", name, typ)
 		}
 	}
+	var part BodySource
+	_ = part.EnvDecode("json:/message")
+	if _, typ, err := part.of([]byte(massTransit), "application/vnd.masstransit+json", "application/x-order"); err != nil || typ != "application/x-order" {
+		t.Errorf("with FORWARD_CONTENT_TYPE: type %s, %v", typ, err)
+	}
 	for name, body := range map[string]string{"no JSON": "order", "absent": `{"a":1}`, "twice": `{"message":1,"message":2}`, "empty": "", "scalar": "1", "not UTF-8": "{\"message\":\"\xff\"}"} {
 		var b BodySource
 		_ = b.EnvDecode("json:/message")
-		if _, _, err := b.of([]byte(body), ""); !errors.Is(err, errNoPart) {
+		if _, _, err := b.of([]byte(body), "", "auto"); !errors.Is(err, errNoPart) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

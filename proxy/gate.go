@@ -11,6 +11,7 @@ import (
 type gate struct {
 	part  *part
 	probe func(context.Context) error
+	ready func() // called before the gate opens; nil is nothing
 
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
@@ -59,6 +60,9 @@ func (g *gate) open() {
 	defer g.mu.Unlock()
 	g.part.up()
 	if !g.isOpenLocked() {
+		if g.ready != nil {
+			g.ready()
+		}
 		g.shut, g.turned = make(chan struct{}), time.Now()
 		close(g.opened)
 	}

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -84,6 +86,27 @@ func TestLookupIsProbed(t *testing.T) {
 	status := b.queue.status()
 	if status.Service.Up || !strings.Contains(status.Service.Problem, "FORWARD_LOOKUP_URL") || !strings.Contains(status.Service.Problem, "404") {
 		t.Errorf("service: %+v", status.Service)
+	}
+}
+
+// What was reached again, or at first, is not hit by all at once.
+func TestRampBeginsWithTheService(t *testing.T) {
+	b := newBench(t, &journal{}, "FORWARD_CONCURRENCY=8")
+	th := b.queue.throttle
+	for range 2 {
+		if err := b.queue.serviceGate.wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := free(th); n != 1 {
+			t.Errorf("%d slots once the service is there, want 1", n)
+		}
+		th.mu.Lock()
+		th.began = th.began.Add(-time.Minute)
+		th.mu.Unlock()
+		if n := free(th); n != 8 {
+			t.Errorf("%d slots a minute later, want 8", n)
+		}
+		b.queue.serviceGate.close(errors.New("gone"))
 	}
 }
 

@@ -114,6 +114,7 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		throttle:    newThrottle(cfg.Forward.Concurrency, cfg.BrakeAfter),
 		pacer:       newPacer(cfg.Forward.Rate),
 	}
+	q.serviceGate.ready = q.throttle.restart
 	q.broker.declare = p.cfg.sourceArguments(cfg)
 	if cfg.Ordering.kept() {
 		q.lanes = newLanes()

@@ -8,15 +8,15 @@ import (
 )
 
 // throttle hands out a queue's worker slots: how many messages may be worked on at once. After a start, and after the
-// service was away, it begins with one and doubles ten times a second, so that a cold service is not hit by all at once
-// (ramp). When one message after the other does not end done it falls back to one at a time, with growing pauses, until
+// service was away, it begins with one and doubles ten times a second, counted from the first message that comes then, so
+// that a cold service is not hit by all at once (ramp). When one message after the other does not end done it falls back to one at a time, with growing pauses, until
 // one does (brake): a wrong setting must not empty a queue into the dead letters. It is safe for concurrent use.
 type throttle struct {
 	most  int // slots when all is well
 	after int // messages in a row that did not end done before it brakes; 0 never brakes
 
 	mu      sync.Mutex
-	began   time.Time   // of the ramp
+	began   time.Time   // of the ramp; zero until somebody asks for a slot
 	ramping bool        // fewer than most are handed out yet
 	taken   int         // slots in use
 	waiting *list.List  // of chan struct{}, closed when the one who waits has a slot; in order
@@ -49,7 +49,7 @@ const (
 
 func newThrottle(most, after int) *throttle {
 	return &throttle{
-		most: most, after: after, began: time.Now(), ramping: most > 1, waiting: list.New(), pauses: backoff{first: brakeFirst, last: brakeLast},
+		most: most, after: after, ramping: most > 1, waiting: list.New(), pauses: backoff{first: brakeFirst, last: brakeLast},
 	}
 }
 
@@ -133,14 +133,14 @@ func (t *throttle) failed(s setback) (braked bool) {
 	return braked
 }
 
-// restart begins the ramp anew: the service was away.
+// restart begins the ramp anew: the service is there, at first or again.
 func (t *throttle) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rampLocked()
 }
 
-func (t *throttle) rampLocked() { t.began, t.ramping = time.Now(), t.most > 1 }
+func (t *throttle) rampLocked() { t.began, t.ramping = time.Time{}, t.most > 1 }
 
 // stop ends the timer. Whoever waits for a slot goes on waiting.
 func (t *throttle) stop() {
@@ -198,6 +198,9 @@ func (t *throttle) limitLocked() (limit int, next time.Duration) {
 	}
 	limit = t.most
 	if t.ramping {
+		if t.began.IsZero() {
+			t.began = time.Now()
+		}
 		passed := time.Since(t.began)
 		steps := min(int(passed/rampStep), 30)
 		limit = min(1<<steps, t.most)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ func TestThrottleRamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := newThrottle(10, 0)
 		defer th.stop()
+		time.Sleep(time.Minute) // it begins with the first who asks
 		for _, want := range []int{1, 2, 4, 8, 10, 10} {
 			if got := free(th); got != want {
 				t.Errorf("%d slots, want %d", got, want)
@@ -32,6 +34,7 @@ func TestThrottleRamp(t *testing.T) {
 			time.Sleep(rampStep)
 		}
 		th.restart()
+		time.Sleep(time.Minute)
 		if got := free(th); got != 1 {
 			t.Errorf("after the service was away: %d slots, want 1", got)
 		}
@@ -54,6 +57,7 @@ func TestThrottleUnproven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := newThrottle(64, 20)
 		defer th.stop()
+		_ = free(th)
 		time.Sleep(time.Minute)
 		if got := free(th); got != unprovenMost {
 			t.Errorf("%d slots before the first success", got)
@@ -107,6 +111,87 @@ func TestThrottleBrake(t *testing.T) {
 				t.Errorf("remembers %v", brake.last)
 			}
 		})
+	}
+}
+
+// failing is a kind of message that never ends done.
+type failing struct {
+	setback
+	attempts int  // until it is a dead letter
+	proven   bool // a message ended done before
+	inTurn   bool // they wait for each other, as messages of one ID do
+}
+
+// replicaOf works at such messages with the prefetch always full, until ctx ends, and counts.
+func replicaOf(ctx context.Context, kind failing, slots int, took time.Duration, requests, letters *atomic.Int32) {
+	th := newThrottle(slots, 20)
+	defer th.stop()
+	if kind.proven {
+		_ = th.take(ctx)
+		time.Sleep(took)
+		th.succeeded()
+		th.give()
+	}
+	turns := make(chan struct{}, 4*slots)
+	if kind.inTurn {
+		turns = make(chan struct{}, 1)
+	}
+	once := func() error {
+		turns <- struct{}{}
+		defer func() { <-turns }()
+		if err := th.take(ctx); err != nil {
+			return err
+		}
+		defer th.give()
+		time.Sleep(took)
+		th.failed(kind.setback)
+		requests.Add(1)
+		return nil
+	}
+	var messages sync.WaitGroup
+	for range 4 * slots {
+		messages.Go(func() {
+			for attempt := 1; once() == nil; attempt++ {
+				if attempt%kind.attempts == 0 {
+					letters.Add(1)
+				}
+			}
+		})
+	}
+	messages.Wait()
+}
+
+// A queue whose messages all fail, of whatever kind, loses fewer than ten of them in ten minutes at each replica: with
+// few slots and many, a quick service and a slow one.
+func TestThrottleKeepsAQueue(t *testing.T) {
+	for name, kind := range map[string]failing{
+		"wrong path": {setback: setback{outcome: forward.Fail, status: 404}, attempts: 6},
+		"rejected":   {setback: setback{outcome: forward.Reject, status: 400}, attempts: 1},
+		"missing ID": {setback: setback{reason: dedup.ReasonMissingID}, attempts: 1},
+		"conflict":   {setback: setback{reason: dedup.ReasonConflict}, attempts: 1, proven: true, inTurn: true},
+	} {
+		for _, slots := range []int{4, 100} {
+			for _, took := range []time.Duration{time.Millisecond, 2 * time.Second} {
+				t.Run(fmt.Sprintf("%s, %d slots, %s", name, slots, took), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+						defer cancel()
+						var requests, letters [3]atomic.Int32 // of each replica
+						var replicas sync.WaitGroup
+						for i := range requests {
+							replicas.Go(func() { replicaOf(ctx, kind, slots, took, &requests[i], &letters[i]) })
+						}
+						replicas.Wait()
+						for i := range requests {
+							// It goes on trying, too.
+							if r, l := requests[i].Load(), letters[i].Load(); l >= 10 || r < brakeEarly+3 || r >= 10 {
+								t.Errorf("replica %d: %d dead letters of %d attempts in ten minutes", i+1, l, r)
+							}
+						}
+					})
+				})
+			}
+		}
 	}
 }
 
