@@ -71,6 +71,7 @@ type Client struct {
 	probing   *http.Transport // opens a connection for each health check
 	health    *http.Request   // nil: a TCP connect is enough
 	lookup    *target         // nil: nothing can be looked up
+	question  *http.Request   // what all lookups share
 	asking    *http.Transport // for lookups
 	buffers   sync.Pool       // of *[4096]byte, for answers
 }
@@ -118,8 +119,6 @@ func (c *Client) prepareHeaders() error {
 		value, fixed := header.value.fixed()
 		c.static = slices.DeleteFunc(c.static, func(s staticHeader) bool { return s.name == header.name })
 		switch {
-		case header.name == "Host" && !fixed:
-			return errors.New("FORWARD_HEADERS sets Host with a placeholder: it has to be the same for all messages")
 		case header.name == "Host":
 			c.host = value
 		case fixed && value != "":

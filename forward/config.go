@@ -18,6 +18,9 @@ const (
 	UnknownLookup UnknownPolicy = "lookup"
 )
 
+// minRate is one request in 500 seconds: a message may wait its turn for that long without an ack.
+const minRate = 0.002
+
 // Config is how the messages of one queue are sent to the service.
 type Config struct {
 	// URL is where messages are POSTed: http://, https:// or
@@ -88,8 +91,8 @@ func (c *Config) Validate() []error {
 	if c.Concurrency < 1 {
 		report(fmt.Errorf("FORWARD_CONCURRENCY is %d: set it to 1 or more", c.Concurrency))
 	}
-	if c.Rate < 0 || math.IsInf(c.Rate, 0) || math.IsNaN(c.Rate) {
-		report(fmt.Errorf("FORWARD_RATE is %v: set requests a second, such as 50 or 0.5, or leave it unset for no limit", c.Rate))
+	if c.Rate != 0 && !(c.Rate >= minRate) || math.IsInf(c.Rate, 0) {
+		report(fmt.Errorf("FORWARD_RATE is %v: set requests a second, such as 50 or 0.5, %v at least, or leave it unset for no limit", c.Rate, minRate))
 	}
 	_, err = parseOwnHeaders(c.Headers, "queue")
 	report(err)

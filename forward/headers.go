@@ -14,6 +14,8 @@ const (
 	// maxKey bounds the Idempotency-Key; services keep it in a column of limited
 	// length, and servers limit a header.
 	maxKey = 512
+	// maxOwnValue bounds a header of FORWARD_HEADERS that the message fills.
+	maxOwnValue = 1 << 10
 	// deadlineFormat is RFC 3339 to the millisecond.
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -122,9 +124,13 @@ func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dr
 	s.set("Content-Encoding", encoding)
 	for _, own := range c.own {
 		value, _ := own.value.fill(r, encodeValue, nil)
+		if len(value) > maxOwnValue {
+			dropped++
+			continue
+		}
 		s.set(own.name, value)
 	}
-	return s.header, addForeign(&s, r)
+	return s.header, dropped + addForeign(&s, r)
 }
 
 // digestPrefix begins the key of an ID that is too long to be sent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -18,12 +19,16 @@ const lookupTimeout = 10 * time.Second
 type Finding uint8
 
 const (
-	// NotKnown means that the service gave no clear answer: it has to be asked again.
+	// NotKnown means that the answer was neither: the service has to be asked again.
 	NotKnown Finding = iota
 	// FoundDone means that the work is done.
 	FoundDone
 	// NeverDone means that it is neither done nor in progress.
 	NeverDone
+	// NoAnswer means that there was no answer in time.
+	NoAnswer
+	// NoService means that the service itself, where FORWARD_URL has it too, takes no connection.
+	NoService
 )
 
 func (f Finding) String() string {
@@ -32,6 +37,10 @@ func (f Finding) String() string {
 		return "done"
 	case NeverDone:
 		return "not-done"
+	case NoAnswer:
+		return "no-answer"
+	case NoService:
+		return "no-service"
 	default:
 		return "not-known"
 	}
@@ -74,31 +83,48 @@ func (c *Client) prepareLookup() error {
 	c.lookup = t
 	c.asking = newTransport(plainDials(t))
 	c.asking.DisableKeepAlives = true
+	c.question = &http.Request{
+		Method: http.MethodGet, Host: t.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+	}
+	if c.lookupIsHere() {
+		c.question.Host = c.host
+	}
+	for _, static := range c.static {
+		// What FORWARD_URL logs in with is nobody else's.
+		if static.name != "Authorization" || c.lookupIsHere() || static.values[0] != c.target.auth {
+			c.question.Header[static.name] = static.values
+		}
+	}
+	if t.auth != "" {
+		c.question.Header["Authorization"] = []string{t.auth}
+	}
 	return nil
 }
 
-// Lookup asks the service what became of the requests for an ID, with GET on FORWARD_LOOKUP_URL. An error says why the
-// finding is NotKnown. It may be repeated.
+// lookupIsHere tells whether lookups go to where messages go.
+func (c *Client) lookupIsHere() bool {
+	return c.lookup.network == c.target.network && c.lookup.url.Scheme == c.target.url.Scheme && slices.Equal(c.lookup.addresses, c.target.addresses)
+}
+
+// Lookup asks the service what became of the requests for an ID, with GET on FORWARD_LOOKUP_URL, in which {id} is the
+// key as Idempotency-Key has it when it is plain. An error says why the finding is neither FoundDone nor NeverDone. It
+// may be repeated.
 func (c *Client) Lookup(ctx context.Context, id string) (Finding, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookupTimeout, ErrTimeout)
 	defer cancel()
-	address, err := c.lookup.addressOf(&Request{IdempotencyKey: id})
+	address, err := c.lookup.addressOf(&Request{IdempotencyKey: idempotencyKey(id)})
 	if err != nil {
 		return NotKnown, fmt.Errorf("look up message: %w", err)
 	}
-	request := &http.Request{
-		Method: http.MethodGet, URL: address, Host: address.Host,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
-	}
-	for _, static := range c.static {
-		request.Header[static.name] = static.values
-	}
-	if c.lookup.auth != "" {
-		request.Header["Authorization"] = []string{c.lookup.auth}
-	}
-	response, err := c.asking.RoundTrip(request.WithContext(ctx))
+	request := c.question.WithContext(ctx)
+	request.URL = address
+	response, err := c.asking.RoundTrip(request)
 	if err != nil {
-		return NotKnown, fmt.Errorf("get %s: %w", c.lookup, err)
+		finding := NoAnswer
+		if broken, ok := errors.AsType[*net.OpError](err); ok && broken.Op == "dial" && ctx.Err() == nil && c.lookupIsHere() {
+			finding = NoService
+		}
+		return finding, fmt.Errorf("get %s: %w", c.lookup, err)
 	}
 	_ = response.Body.Close()
 	switch status := response.StatusCode; {

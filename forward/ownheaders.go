@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -39,7 +40,7 @@ func parseOwnHeaders(text, queue string) ([]ownHeader, error) {
 			return nil, fmt.Errorf("FORWARD_HEADERS sets %s twice: keep one line", name)
 		}
 		seen[lower] = true
-		p, err := parsePhrase(value, queue, encodeValue)
+		p, err := parsePhrase(value, queue, encodeValue, refuseWhatLooksLikeOne)
 		if err != nil {
 			return nil, fmt.Errorf("FORWARD_HEADERS: %s %w", name, err)
 		}
@@ -48,9 +49,18 @@ func parseOwnHeaders(text, queue string) ([]ownHeader, error) {
 				return nil, fmt.Errorf("FORWARD_HEADERS sets %s to a value with characters that HTTP cannot carry: percent-encode them", name)
 			}
 		}
+		if fixed, ok := p.fixed(); lower == "host" && (!ok || !isHost(fixed)) {
+			return nil, errors.New("FORWARD_HEADERS sets Host to something that is no host name with or without a port, the same for all messages")
+		}
 		headers = append(headers, ownHeader{name: http.CanonicalHeaderKey(name), value: p})
 	}
 	return headers, nil
+}
+
+// isHost tells whether s can be the value of Host.
+func isHost(s string) bool {
+	u, err := url.Parse("http://" + s + "/")
+	return err == nil && s != "" && u.Host == s
 }
 
 // reserved says why a header cannot be set; "" allows it.

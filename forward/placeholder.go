@@ -20,16 +20,31 @@ type piece struct {
 	name    string // "routing_key", "header:x-tenant"
 }
 
-// placeholderForm is what looks like a placeholder, known or not.
-var placeholderForm = regexp.MustCompile(`\{[^{}]*\}`)
+var (
+	// placeholderForm is what looks like a placeholder, known or not.
+	placeholderForm = regexp.MustCompile(`\{[^{}]*\}`)
+	// placeholderName is how the name of one looks; other text in braces may be a part of a header's value, such as JSON.
+	placeholderName = regexp.MustCompile(`^[A-Za-z_-]+$|^header:`)
+)
 
 // errPlaceholder says which placeholders there are.
-func errPlaceholder(found string) error {
-	return fmt.Errorf("has the placeholder %s, which does not exist: there are {queue}, {routing_key}, {type}, {id} and {header:NAME}", found)
+var errPlaceholder = errors.New("has a placeholder that does not exist: there are {queue}, {routing_key}, {type}, {id} and {header:NAME}")
+
+// What to do with an unknown placeholder. Its text is shown only where no secret can be.
+func refuseByName(name string) error { return fmt.Errorf("%w; found {%s}", errPlaceholder, name) }
+
+func refuse(string) error { return errPlaceholder }
+
+func refuseWhatLooksLikeOne(name string) error {
+	if placeholderName.MatchString(name) {
+		return errPlaceholder
+	}
+	return nil
 }
 
 // parsePhrase splits a text. {queue} is filled in at once, as the same for all messages of a client.
-func parsePhrase(text, queue string, escape func(string) string) (phrase, error) {
+// unknown may refuse the name of a placeholder that does not exist; else it is taken as it stands.
+func parsePhrase(text, queue string, escape func(string) string, unknown func(name string) error) (phrase, error) {
 	var p phrase
 	literal := func(s string) {
 		if s == "" {
@@ -56,7 +71,10 @@ func parsePhrase(text, queue string, escape func(string) string) (phrase, error)
 		case name == "routing_key", name == "type", name == "id", isHeader && header != "":
 			p = append(p, piece{name: name})
 		default:
-			return nil, errPlaceholder("{" + name + "}")
+			if err := unknown(name); err != nil {
+				return nil, err
+			}
+			literal("{" + name + "}")
 		}
 	}
 	literal(text)
@@ -110,16 +128,19 @@ func (r *Request) value(name string) string {
 	return valueText(value)
 }
 
-// errAddress is a message that the URL cannot be made for.
-var errAddress = errors.New("FORWARD_URL cannot be made for this message")
+// errAddress is a message that a URL cannot be made for.
+var errAddress = errors.New("the URL cannot be made for this message")
 
-// oneSegment refuses what would not stay one segment of a path: nothing at all, and the names that servers resolve.
+// oneSegment refuses what would not stay one segment of a path: nothing at all, and the names that servers resolve, some
+// of them after they have decoded a slash.
 func oneSegment(name, value string) error {
-	switch value {
-	case "":
+	if value == "" {
 		return fmt.Errorf("%w: it has nothing for {%s}", errAddress, name)
-	case ".", "..":
-		return fmt.Errorf("%w: {%s} is %q, which is no name in a path", errAddress, name, value)
+	}
+	for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if part == "." || part == ".." {
+			return fmt.Errorf("%w: {%s} has the part %q, which is no name in a path", errAddress, name, part)
+		}
 	}
 	return nil
 }
@@ -134,10 +155,10 @@ func parseAddress(text, queue string) (address, error) {
 	path, query, hasQuery := strings.Cut(text, "?")
 	a := address{hasQuery: hasQuery}
 	var err error
-	if a.path, err = parsePhrase(path, queue, url.PathEscape); err != nil {
+	if a.path, err = parsePhrase(path, queue, url.PathEscape, refuseByName); err != nil {
 		return address{}, err
 	}
-	a.query, err = parsePhrase(query, queue, url.QueryEscape)
+	a.query, err = parsePhrase(query, queue, url.QueryEscape, refuse)
 	return a, err
 }
 

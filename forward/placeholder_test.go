@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func FuzzAddressOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := target.addressOf(&Request{Type: text})
 		if err != nil {
-			if text != "" && text != "." && text != ".." {
+			if text != "" && len(text) < maxAddress/8 && !slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return r == '/' || r == '\\' }), func(part string) bool { return part == "." || part == ".." }) {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
@@ -96,6 +97,11 @@ func TestPostWithoutAddress(t *testing.T) {
 	result := client.Post(t.Context(), &Request{IdempotencyKey: "k"})
 	if result.Outcome != Reject || !errors.Is(result.Err, errAddress) || !strings.Contains(result.Err.Error(), "{type}") || result.Status != 0 {
 		t.Errorf("%+v", result)
+	}
+	for _, typ := range []string{"a/../../admin", `a\..\admin`, "./b", strings.Repeat("x", 4001)} { // some servers decode before they resolve
+		if result := client.Post(t.Context(), &Request{Type: typ}); result.Outcome != Reject || !errors.Is(result.Err, errAddress) {
+			t.Errorf("%.20s: %+v", typ, result)
+		}
 	}
 	checkOutcome(t, client.Post(t.Context(), &Request{Type: "t"}), Done)
 	if requests != 1 {
@@ -123,10 +129,14 @@ func TestOwnHeaders(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := newClient(t, Config{URL: strings.Replace(server.URL, "http://", "http://user:pw@", 1), HealthPath: "/healthz", Headers: strings.Join([]string{
 		"Authorization: Bearer abc", "x-tenant: {header:tenant}", "", "X-From:  {queue}/{routing_key} ", "Host: shop.internal", "X-Nothing: {type}", "User-Agent: mine",
+		`X-Json: {"user":"u","list":[{}]}`, "X-Long: {header:long}",
 	}, "\r\n")})
-	checkOutcome(t, client.Post(t.Context(), &Request{RoutingKey: "a\nb", Headers: map[string]any{"tenant": "ü"}}), Done)
+	result := client.Post(t.Context(), &Request{RoutingKey: "a\nb", Headers: map[string]any{"tenant": "ü", "long": strings.Repeat("x", 1025)}})
+	if checkOutcome(t, result, Done); result.DroppedHeaders != 1 {
+		t.Errorf("%d headers left out, want the long one", result.DroppedHeaders)
+	}
 	want := map[string]string{
-		"Authorization": "Bearer abc", "X-Tenant": "%C3%BC", "X-From": "orders/a%0Ab", "X-Nothing": "", "User-Agent": "mine",
+		"Authorization": "Bearer abc", "X-Tenant": "%C3%BC", "X-From": "orders/a%0Ab", "X-Nothing": "", "User-Agent": "mine", "X-Json": `{"user":"u","list":[{}]}`, "X-Long": "",
 	}
 	for name, value := range want {
 		if diff := cmp.Diff(value, strings.Join(got.Values(name), "|")); diff != "" {
@@ -225,18 +235,55 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	server.Close()
-	if got, err := client.Lookup(t.Context(), "a"); got != NotKnown || err == nil {
+	if got, err := client.Lookup(t.Context(), "a"); got != NoAnswer || err == nil {
 		t.Errorf("nobody there: %s, %v", got, err)
+	}
+	here := newClient(t, Config{URL: server.URL, OnUnknown: UnknownLookup, LookupURL: server.URL + "/{id}"})
+	if got, err := here.Lookup(t.Context(), "a"); got != NoService || err == nil {
+		t.Errorf("the service itself is not there: %s, %v", got, err)
 	}
 	if got, err := client.Lookup(t.Context(), ".."); got != NotKnown || err == nil {
 		t.Errorf("an ID that is no name in a path: %s, %v", got, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := client.Lookup(ended, "a"); got != NotKnown || err == nil {
+	if got, err := client.Lookup(ended, "a"); got != NoAnswer || err == nil {
 		t.Errorf("ended: %s, %v", got, err)
 	}
 	if err := newClient(t, Config{URL: "http://app/"}).ProbeLookup(t.Context(), "a"); err != nil {
 		t.Errorf("without lookups: %v", err)
+	}
+}
+
+// What is asked for is what the service has got: the key of the POST. And what FORWARD_HEADERS and the URL say to the
+// service is said to nobody else.
+func TestLookupAsksForTheKey(t *testing.T) {
+	var sent, asked, host, auth string
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			sent = r.Header.Get("Idempotency-Key")
+			return
+		}
+		asked, host, auth = strings.TrimPrefix(r.URL.Path, "/done/"), r.Host, r.Header.Get("Authorization")
+	})
+	server, other := httptest.NewServer(handler), httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	t.Cleanup(other.Close)
+	cfg := Config{
+		URL: strings.Replace(server.URL, "http://", "http://me:pw@", 1), OnUnknown: UnknownLookup, LookupURL: server.URL + "/done/{id}", Headers: "Host: payments.internal",
+	}
+	client := newClient(t, cfg)
+	for _, id := range []string{"plain", "100%", "Zürich", "a/b", "sha256:1", strings.Repeat("x", 600), "a b"} {
+		checkOutcome(t, client.Post(t.Context(), &Request{IdempotencyKey: id}), Done)
+		if _, err := client.Lookup(t.Context(), id); err != nil || asked != sent || sent == "" {
+			t.Errorf("ID %.20q: sent as %.40q, asked for %.40q, %v", id, sent, asked, err)
+		}
+		if host != "payments.internal" || auth == "" {
+			t.Errorf("asked %q with %q", host, auth)
+		}
+	}
+	cfg.LookupURL = other.URL + "/done/{id}"
+	if _, err := newClient(t, cfg).Lookup(t.Context(), "a"); err != nil || host == "payments.internal" || auth != "" {
+		t.Errorf("another server was asked as %q with %q, %v", host, auth, err)
 	}
 }

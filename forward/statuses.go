@@ -3,6 +3,7 @@ package forward
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 )
@@ -92,7 +93,8 @@ func (c *Config) checkStatuses() []error {
 
 // outcomes is what each status from lowestStatus to highestStatus means. A list that is set replaces the default list of
 // its outcome, and wins over the other defaults. What is in no list then is Unknown from 200 to 299, since the work was
-// probably done, and Fail otherwise: tried again, and in the end a person's to look at.
+// probably done, and for 502 and 504, by which a proxy says that it does not know; and Fail otherwise: tried again, and
+// in the end a person's to look at.
 func (c *Config) outcomes() statusTable {
 	var table statusTable
 	set := map[Outcome]bool{}
@@ -103,10 +105,7 @@ func (c *Config) outcomes() statusTable {
 		status := lowestStatus + i
 		table[i] = defaultOutcome(status)
 		if set[table[i]] {
-			table[i] = Fail
-			if status < 300 {
-				table[i] = Unknown
-			}
+			table[i] = leftover(status)
 		}
 		for _, list := range c.statusLists() {
 			if list.statuses.contain(status) {
@@ -115,6 +114,14 @@ func (c *Config) outcomes() statusTable {
 		}
 	}
 	return table
+}
+
+// leftover is what a status means whose default list was replaced, and that is in no other.
+func leftover(status int) Outcome {
+	if status < 300 || status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+		return Unknown
+	}
+	return Fail
 }
 
 // statusTable holds the outcome of each status from lowestStatus to highestStatus.

@@ -39,7 +39,8 @@ func TestOutcomesByLists(t *testing.T) {
 		"only 200 is done":    {Config{StatusDone: Statuses{{200, 200}}}, map[int]Outcome{200: Done, 202: Unknown, 204: Unknown, 500: Fail}},
 		"404 rejects":         {Config{StatusReject: Statuses{{400, 400}, {404, 404}}}, map[int]Outcome{400: Reject, 404: Reject, 422: Fail, 403: Fail}},
 		"500 may have worked": {Config{StatusUnknown: Statuses{{500, 599}}}, map[int]Outcome{500: Unknown, 502: Unknown, 503: Unknown, 429: Defer}},
-		"502 has not worked":  {Config{StatusUnknown: Statuses{{504, 504}}}, map[int]Outcome{502: Fail, 504: Unknown}},
+		"only 500 is unknown": {Config{StatusUnknown: Statuses{{500, 500}}}, map[int]Outcome{500: Unknown, 502: Unknown, 504: Unknown}},
+		"502 has not worked":  {Config{StatusUnknown: Statuses{{504, 504}}, StatusFail: Statuses{{500, 502}}}, map[int]Outcome{502: Fail, 504: Unknown}},
 		"423 waits":           {Config{StatusDefer: Statuses{{423, 423}}}, map[int]Outcome{423: Defer, 409: Fail, 503: Fail}},
 		"all that fails":      {Config{StatusFail: Statuses{{300, 599}}}, map[int]Outcome{300: Fail, 400: Fail, 502: Fail, 200: Done}},
 	}

@@ -23,6 +23,9 @@ const (
 	// maxSocketPath is what Linux takes as the path of a Unix socket: 108 bytes
 	// with the closing zero (unix(7)).
 	maxSocketPath = 107
+	// maxAddress bounds a path and query that a message fills: servers refuse request
+	// lines over 4 KiB (gunicorn) or 8 KiB (nginx, Apache).
+	maxAddress = 4000
 )
 
 // The texts follow the name of the variable, name the cure and repeat nothing of
@@ -42,6 +45,7 @@ var (
 
 // target is where requests go: FORWARD_URL with the placeholders filled in.
 type target struct {
+	variable  string   // that names it
 	url       *url.URL // what the request line and Host are made of; no credentials
 	address   address  // its path and query before a message fills it
 	network   string   // tcp or unix
@@ -57,6 +61,7 @@ func newTarget(variable, raw, queue string) (*target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", variable, err)
 	}
+	t.variable = variable
 	return t, nil
 }
 
@@ -155,11 +160,14 @@ func (t *target) addressOf(r *Request) (*url.URL, error) {
 	}
 	filled, err := t.address.fill(r)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", t.variable, err)
+	}
+	if len(filled) > maxAddress {
+		return nil, fmt.Errorf("%s: %w: its path and query would have %d bytes, more than %d", t.variable, errAddress, len(filled), maxAddress)
 	}
 	ref, err := url.Parse("http://host" + filled)
 	if err != nil || hasDots(ref) {
-		return nil, fmt.Errorf("%w: its path would have a segment that servers resolve (. or ..)", errAddress)
+		return nil, fmt.Errorf("%s: %w: its path would have a segment that servers resolve (. or ..)", t.variable, errAddress)
 	}
 	u := *t.url
 	u.Path, u.RawPath, u.RawQuery = ref.Path, ref.RawPath, ref.RawQuery
