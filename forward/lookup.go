@@ -12,8 +12,8 @@ import (
 
 const lookupVariable = "FORWARD_LOOKUP_URL"
 
-// lookupTimeout bounds one question.
-const lookupTimeout = 10 * time.Second
+// LookupTimeout bounds one lookup.
+const LookupTimeout = 10 * time.Second
 
 // Finding is what a lookup found. The zero value is NotKnown.
 type Finding uint8
@@ -110,7 +110,7 @@ func (c *Client) lookupIsHere() bool {
 // key as Idempotency-Key has it when it is plain. An error says why the finding is neither FoundDone nor NeverDone. It
 // may be repeated.
 func (c *Client) Lookup(ctx context.Context, id string) (Finding, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lookupTimeout, ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, LookupTimeout, ErrTimeout)
 	defer cancel()
 	address, err := c.lookup.addressOf(&Request{IdempotencyKey: idempotencyKey(id)})
 	if err != nil {

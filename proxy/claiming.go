@@ -20,14 +20,14 @@ func (q *queue) claimRequest(m *message) dedup.ClaimRequest {
 
 // claim claims the message and decides what follows. It asks until the store answers, always with the same token, so
 // that a claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is
-// claimed again. The error is errUnclaimed when the store is down and the queue goes on without it,
+// claimed again. held is the lease of an earlier claim with this token; nil is none. The error is errUnclaimed when the store is down and the queue goes on without it,
 // dedup.ErrForeignRecord when the key is spoilt, else it means that hold ended first; what was claimed by then is
 // given back.
-func (q *queue) claim(work, hold context.Context, m *message, req dedup.ClaimRequest) (dedup.Claim, move, error) {
+func (q *queue) claim(work, hold context.Context, m *message, req dedup.ClaimRequest, held *dedup.Lease) (dedup.Claim, move, error) {
 	if q.needsNoStore() && !q.storeGate.isOpen() {
+		drop(held)
 		return dedup.Claim{}, move{}, errUnclaimed
 	}
-	var held *dedup.Lease // of an earlier turn of this loop
 	for tries := 1; ; tries++ {
 		claim, err := q.store.Claim(work, req)
 		if claim.Lease != nil {

@@ -205,12 +205,15 @@ func (q *QueueConfig) fitPrefetch() string {
 	if c < 1 || q.Forward.Timeout <= 0 {
 		return "" // refused elsewhere
 	}
-	limit := max(c, c*int(longestHold/q.Forward.Timeout))
+	limit, rule := max(c, c*int(longestHold/q.Forward.Timeout)), "PREFETCH / FORWARD_CONCURRENCY x FORWARD_TIMEOUT"
+	if perHold := q.Forward.Rate * longestHold.Seconds(); perHold > 0 && perHold < float64(limit) {
+		limit, rule = max(1, int(perHold)), "PREFETCH / FORWARD_RATE"
+	}
 	if q.Prefetch <= limit {
 		return ""
 	}
-	note := fmt.Sprintf("PREFETCH of queue %s lowered from %d to %d: PREFETCH / FORWARD_CONCURRENCY x FORWARD_TIMEOUT must stay within %v, or the broker takes deliveries back while they wait",
-		q.Name, q.Prefetch, limit, longestHold)
+	note := fmt.Sprintf("PREFETCH of queue %s lowered from %d to %d: %s must stay within %v, or the broker takes deliveries back while they wait",
+		q.Name, q.Prefetch, limit, rule, longestHold)
 	q.Prefetch = limit
 	return note
 }

@@ -2,40 +2,60 @@ package proxy
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
-// pacer spaces what begins: FORWARD_RATE. Safe for concurrent use; the zero value waits for nothing.
+// pacer spaces the requests that begin: FORWARD_RATE. One at a time has the turn, and a turn in which no request begins
+// costs nothing. Safe for concurrent use; the zero value waits for nothing.
 type pacer struct {
 	interval time.Duration // between two; 0 is no limit
-
-	mu   sync.Mutex
-	next time.Time // when the next one may begin
+	turn     chan struct{} // holds one token: who put it in has the turn
+	next     time.Time     // when the next one may begin; owned by who has the turn
 }
 
 func newPacer(perSecond float64) *pacer {
 	if perSecond == 0 {
 		return &pacer{}
 	}
-	return &pacer{interval: time.Duration(float64(time.Second) / perSecond)}
+	return &pacer{interval: time.Duration(float64(time.Second) / perSecond), turn: make(chan struct{}, 1)}
 }
 
-// wait returns when it is the caller's turn, or with the cause of ctx's end; then its turn is lost.
+// wait returns when the caller may begin a request, or with the cause of ctx's end. Without an error the caller has the
+// turn, and calls begun or pass.
 func (p *pacer) wait(ctx context.Context) error {
 	if p.interval == 0 {
 		return nil
 	}
-	p.mu.Lock()
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if left := time.Until(p.next); left > 0 {
+		if err := sleep(ctx, left); err != nil {
+			p.pass()
+			return err
+		}
+	}
+	return nil
+}
+
+// begun ends the turn with a request.
+func (p *pacer) begun() {
+	if p.interval == 0 {
+		return
+	}
 	now := time.Now()
-	turn := now
-	if p.next.After(now) {
-		turn = p.next
+	if late := now.Sub(p.next); late > p.interval { // what was not used is not saved up
+		p.next = now
 	}
-	p.next = turn.Add(p.interval)
-	p.mu.Unlock()
-	if turn.Equal(now) {
-		return nil
+	p.next = p.next.Add(p.interval)
+	<-p.turn
+}
+
+// pass ends the turn without one.
+func (p *pacer) pass() {
+	if p.interval != 0 {
+		<-p.turn
 	}
-	return sleep(ctx, turn.Sub(now))
 }

@@ -115,6 +115,7 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		pacer:       newPacer(cfg.Forward.Rate),
 	}
 	q.serviceGate.ready = q.throttle.restart
+	q.serviceGate.patience = probeTimeout + forward.LookupTimeout
 	q.broker.declare = p.cfg.sourceArguments(cfg)
 	if cfg.Ordering.kept() {
 		q.lanes = newLanes()

@@ -139,31 +139,6 @@ func (q *queue) pauseWhenServiceIsGone(hold context.Context, end context.CancelC
 	}
 }
 
-// takeSlot waits until the service and the store answer and a worker slot is free. The caller gives the slot back.
-func (q *queue) takeSlot(hold context.Context) error {
-	q.held(1)
-	defer q.held(-1)
-	for {
-		if err := q.serviceGate.wait(hold); err != nil {
-			return err
-		}
-		if err := q.waitForStore(hold); err != nil {
-			return err
-		}
-		if err := q.throttle.take(hold); err != nil {
-			return err
-		}
-		if err := q.pacer.wait(hold); err != nil {
-			q.giveSlot()
-			return err
-		}
-		if q.serviceGate.isOpen() && (q.needsNoStore() || q.storeGate.isOpen()) && hold.Err() == nil {
-			return nil
-		}
-		q.giveSlot()
-	}
-}
-
 // needsNoStore tells whether the queue goes on while the store is down.
 func (q *queue) needsNoStore() bool {
 	return q.storeDown == dedup.StoreDownForward || q.cfg.Dedup.Mode == dedup.ModeObserve
@@ -175,8 +150,6 @@ func (q *queue) waitForStore(hold context.Context) error {
 	}
 	return q.storeGate.wait(hold)
 }
-
-func (q *queue) giveSlot() { q.throttle.give() }
 
 func (q *queue) held(n int64) {
 	if q.waiting.Add(n) == 0 {

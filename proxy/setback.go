@@ -15,6 +15,11 @@ type setback struct {
 	reason  dedup.Reason    // missing ID or conflict: there was no request
 }
 
+// sent tells whether there was a request: one that could not be made from the message is rejected without a status.
+func (s setback) sent() bool {
+	return s.reason == 0 && (s.outcome != forward.Reject || s.status != 0)
+}
+
 func (s setback) String() string {
 	switch {
 	case s.reason != 0:
@@ -32,6 +37,8 @@ func (s setback) advice() string {
 		return "messages have no ID where DEDUP_ID_FROM looks: name the place that they have it in"
 	case s.reason == dedup.ReasonConflict:
 		return "messages with one ID have different bodies: DEDUP_ID_FROM names something that is not unique to a message"
+	case !s.sent():
+		return "no request can be made of the messages: check FORWARD_BODY and the placeholders of FORWARD_URL, and see x-rabbitonce-error in the dead letters"
 	}
 	switch s.status {
 	case 0:

@@ -19,7 +19,7 @@ type throttle struct {
 	began   time.Time   // of the ramp; zero until somebody asks for a slot
 	ramping bool        // fewer than most are handed out yet
 	taken   int         // slots in use
-	waiting *list.List  // of chan struct{}, closed when the one who waits has a slot; in order
+	waiting *list.List  // of *waiter, in order
 	wake    *time.Timer // calls grant when more may be handed out; nil while nobody waits for that
 
 	streak int  // messages in a row that did not end done
@@ -27,6 +27,13 @@ type throttle struct {
 	proven bool // one has ended done since the start
 	brake  *braking
 	pauses backoff
+}
+
+// waiter waits for a slot.
+type waiter struct {
+	granted chan struct{} // closed when there is a slot, or no use in waiting
+	since   time.Time
+	tooLong bool // no use in waiting; set before granted is closed
 }
 
 // braking is why and how far a throttle brakes.
@@ -45,6 +52,9 @@ const (
 	brakeFirst   = 15 * time.Second
 	brakeLast    = 5 * time.Minute
 	rampStep     = 100 * time.Millisecond
+	// heldMost is how long a delivery waits for a slot while the brake is on. It is found out at the end of a pause, so up
+	// to brakeLast later, and half of the 30 minutes after which the broker takes deliveries back are left then.
+	heldMost = longestHold - brakeLast
 )
 
 func newThrottle(most, after int) *throttle {
@@ -53,7 +63,7 @@ func newThrottle(most, after int) *throttle {
 	}
 }
 
-// take waits for a slot, or returns the cause of ctx's end. The caller gives it back.
+// take waits for a slot, or returns errHeldTooLong or the cause of ctx's end. The caller gives it back.
 func (t *throttle) take(ctx context.Context) error {
 	t.mu.Lock()
 	if limit, _ := t.limitLocked(); t.waiting.Len() == 0 && t.taken < limit {
@@ -61,21 +71,26 @@ func (t *throttle) take(ctx context.Context) error {
 		t.mu.Unlock()
 		return nil
 	}
-	granted := make(chan struct{})
-	place := t.waiting.PushBack(granted)
+	w := &waiter{granted: make(chan struct{}), since: time.Now()}
+	place := t.waiting.PushBack(w)
 	t.grantLocked()
 	t.mu.Unlock()
 	select {
-	case <-granted:
+	case <-w.granted:
+		if w.tooLong {
+			return errHeldTooLong
+		}
 		return nil
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case <-granted: // both came
-		t.taken--
-		t.grantLocked()
+	case <-w.granted: // both came
+		if !w.tooLong {
+			t.taken--
+			t.grantLocked()
+		}
 	default:
 		t.waiting.Remove(place)
 	}
@@ -114,23 +129,34 @@ func (t *throttle) failed(s setback) (braked bool) {
 	defer t.mu.Unlock()
 	t.streak++
 	t.unsent++
-	if s.reason == 0 {
+	if s.sent() {
 		t.unsent = 0
 	}
 	if t.after == 0 {
 		return false
 	}
-	if t.brake == nil {
-		if t.streak < t.after && t.unsent < brakeEarly && (t.proven || t.streak < brakeEarly) {
-			return false
-		}
+	now := time.Now()
+	switch {
+	case t.brake == nil && t.streak < t.after && t.unsent < brakeEarly && (t.proven || t.streak < brakeEarly):
+		return false
+	case t.brake == nil:
 		braked = true
-		t.brake = &braking{since: time.Now()}
+		t.brake = &braking{since: now}
+	case now.Before(t.brake.until): // it was under way when the pause began
+		t.brake.last = s
+		return false
 	}
 	t.brake.last = s
-	t.brake.until = time.Now().Add(t.pauses.pause())
+	t.brake.until = now.Add(t.pauses.pause())
 	t.grantLocked()
 	return braked
+}
+
+// holdsBack tells whether the brake is on and somebody who has a slot should not begin: it pauses, or another has one too.
+func (t *throttle) holdsBack() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.brake != nil && (t.taken > 1 || time.Now().Before(t.brake.until))
 }
 
 // restart begins the ramp anew: the service is there, at first or again.
@@ -176,7 +202,12 @@ func (t *throttle) grantLocked() {
 	limit, next := t.limitLocked()
 	for first := t.waiting.Front(); first != nil && t.taken < limit; first = t.waiting.Front() {
 		t.taken++
-		close(t.waiting.Remove(first).(chan struct{}))
+		close(t.waiting.Remove(first).(*waiter).granted)
+	}
+	for first := t.waiting.Front(); t.brake != nil && first != nil && time.Since(first.Value.(*waiter).since) > heldMost; first = t.waiting.Front() {
+		w := t.waiting.Remove(first).(*waiter)
+		w.tooLong = true
+		close(w.granted)
 	}
 	if t.waiting.Len() == 0 || next == 0 {
 		return
@@ -210,8 +241,9 @@ func (t *throttle) limitLocked() (limit int, next time.Duration) {
 	if !t.ramping {
 		next = 0
 	}
-	if !t.proven && t.after > 0 && limit >= unprovenMost {
-		return min(unprovenMost, t.most), 0
+	// Before the first success those under way and those that have failed are few together.
+	if few := max(unprovenMost-t.streak, 1); !t.proven && t.after > 0 && limit >= few {
+		return few, 0
 	}
 	return limit, next
 }
