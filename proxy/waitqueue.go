@@ -76,7 +76,7 @@ func waitArguments(queue string, step time.Duration) table {
 }
 
 // parkPatience bounds the try to park a message whose wait is not over: it can wait here as well.
-const parkPatience = 3 * time.Second
+const parkPatience = settlingTime + 3*time.Second
 
 var errParkTooSlow = fmt.Errorf("no confirm within %v", parkPatience)
 
