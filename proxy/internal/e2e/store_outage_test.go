@@ -55,7 +55,7 @@ func storeDownUnderLoad(t *testing.T, redis *testkit.Redis, outage storeOutage) 
 	s.publish(orders...)
 	s.underWay(60)
 	outage.down(s, l)
-	s.outage(2 * time.Second) // requests that had their claim end, and acks that were on their way arrive
+	s.outage(7 * time.Second) // requests that had their claim end, acks that were on their way arrive, and the broker counts: a quorum queue tells its numbers every 5 seconds
 	posts := s.service.Journal.Count()
 	left := s.left()
 	s.outage(8 * time.Second)
