@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"rabbitonce/forward"
 )
@@ -75,6 +76,19 @@ func TestLookupDecides(t *testing.T) {
 				t.Errorf("%d lookups, want %d", n, c.lookups)
 			}
 		})
+	}
+}
+
+// The pauses between lookups grow on when a message comes back from a wait queue, and what came with it is gone.
+func TestLookupsAreCountedOverAWaitQueue(t *testing.T) {
+	q := &queue{}
+	d := &delivery{MessageId: "m", Headers: amqp.Table{parkedLookups: int64(3), "own": "x"}}
+	m, _ := q.identify(nil, d, time.Now())
+	if diff := cmp.Diff(amqp.Table{"own": "x"}, m.Headers); m.lookups != 3 || diff != "" {
+		t.Errorf("%d lookups, headers (-want +got):\n%s", m.lookups, diff)
+	}
+	if m, _ = q.identify(nil, &delivery{MessageId: "m"}, time.Now()); m.lookups != 0 {
+		t.Errorf("%d lookups of a message that was not asked about", m.lookups)
 	}
 }
 

@@ -39,12 +39,19 @@ func (q *queue) restore(d *delivery) (seen time.Time) {
 
 // identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
 func (q *queue) identify(s *session, d *delivery, seen time.Time) (m *message, ok bool) {
-	m = &message{delivery: d, session: s, received: time.Now(), seen: seen}
+	m = &message{delivery: d, session: s, received: time.Now(), seen: seen, lookups: takeLookups(d)}
 	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
 	if ok {
 		q.setID(m, id)
 	}
 	return m, ok
+}
+
+// takeLookups takes off what park noted of lookups, so that their pauses grow on.
+func takeLookups(d *delivery) int {
+	n, _ := d.Headers[parkedLookups].(int64)
+	delete(d.Headers, parkedLookups)
+	return int(n)
 }
 
 // unletter gives a dead letter of this queue that was put back the exchange and routing key that it had, which any

@@ -73,6 +73,25 @@ func TestLookupIsRefused(t *testing.T) {
 	s.noLetters()
 }
 
+// Catches: pauses that begin anew when a message comes back from a wait queue.
+func TestLookupsOverWaitQueues(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, hangOnce)
+	q := s.asks(inOrder(500, 500, 500, 404))
+	s.start(s.lookingUp(), env{"RETRY_BACKOFF": "100ms,1s,3s", "RETRY_HOLD": "500ms"})
+	s.publish("a")
+	s.answered("a")
+	s.settled()
+	asked := s.inquired(q, "a", 4)
+	for i, least := range []time.Duration{80, 800, 2400} { // the ladder in ms, less a fifth
+		if pause := asked[i+1].began.Sub(asked[i].ended); pause < least*time.Millisecond {
+			t.Errorf("lookup %d came %v after the one before it", i+2, pause)
+		}
+	}
+	s.posts("a", 2)
+	s.noLetters()
+}
+
 // Catches: a service that never knows asked for ever.
 func TestLookupEndsWithAge(t *testing.T) {
 	t.Parallel()
