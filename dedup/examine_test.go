@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,14 @@ func examined(t *testing.T, cfg Config) []Server {
 	return servers
 }
 
+// product is the name of this run's server.
+func product() string {
+	if strings.HasPrefix(os.Getenv("RABBITONCE_TEST_STORE"), "valkey") {
+		return "Valkey"
+	}
+	return "Redis"
+}
+
 func TestExamine(t *testing.T) {
 	times := cmpopts.IgnoreFields(Server{}, "RoundTrip", "Ahead", "UsedMemory", "Version")
 	for name, c := range map[string]struct {
@@ -32,11 +41,11 @@ func TestExamine(t *testing.T) {
 	}{
 		"careless": {
 			[]string{"--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"},
-			Server{Told: true, Product: "Redis", Role: "master", Eviction: "allkeys-lru", MaxMemory: 50 << 20},
+			Server{Told: true, Product: product(), Role: "master", Eviction: "allkeys-lru", MaxMemory: 50 << 20},
 		},
 		"careful": {
 			[]string{"--appendonly", "yes"},
-			Server{Told: true, Product: "Redis", Role: "master", Eviction: "noeviction", AppendOnly: true},
+			Server{Told: true, Product: product(), Role: "master", Eviction: "noeviction", AppendOnly: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
