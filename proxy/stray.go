@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -29,10 +30,11 @@ func strayVariables(vars map[string]string, queuePrefixes map[string]string) (wa
 	for _, v := range queueVariables() {
 		known[v.name], perQueue[v.name] = true, true
 	}
+	prefixes := slices.SortedFunc(maps.Keys(queuePrefixes), func(a, b string) int { return len(b) - len(a) })
 	for _, name := range sortedKeys(vars) {
 		plain := strings.TrimPrefix(name, "RABBITONCE_")
 		inQueue := false
-		for prefix := range queuePrefixes {
+		for _, prefix := range prefixes { // the longer of two that fit is the queue's own
 			if rest, ok := strings.CutPrefix(plain, prefix); ok {
 				plain, inQueue = rest, true
 				break
