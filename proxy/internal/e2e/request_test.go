@@ -3,7 +3,6 @@ package e2e
 import (
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -121,12 +120,10 @@ func TestEnvelopes(t *testing.T) {
 	massTransit := `{"messageId":"m","messageType":["urn:message:Shop:Order"],` + "\n" + `  "message" : {"id": 1.0, "text":"\u00e9 ü " } ,"host":{}}`
 	celery := `[["order-1", 9007199254740993], {"retry": false}, {"callbacks": null, "chain": null}]`
 	for name, c := range map[string]struct{ pointer, envelope, envelopeType, setting, want, wantType string }{
-		"MassTransit":    {"/message", massTransit, "application/vnd.masstransit+json", "", `{"id": 1.0, "text":"\u00e9 ü " }`, "application/json"},
-		"Celery":         {"/0", celery, "application/json", "", `["order-1", 9007199254740993]`, "application/json"},
-		"another type":   {"/message", massTransit, "application/vnd.masstransit+json", "application/x-order", `{"id": 1.0, "text":"\u00e9 ü " }`, "application/x-order"},
-		"one argument":   {"/0/0", celery, "application/json", "", `"order-1"`, "application/json"},
-		"not an object":  {"/0/1", celery, "", "", "9007199254740993", "application/json"},
-		"with a charset": {"/0", celery, "application/json", "", `["order-1", 9007199254740993]`, "application/json; charset=utf-8"},
+		"MassTransit":  {"/message", massTransit, "application/vnd.masstransit+json", "", `{"id": 1.0, "text":"\u00e9 ü " }`, "application/json"},
+		"another type": {"/message", massTransit, "application/vnd.masstransit+json", "application/x-order", `{"id": 1.0, "text":"\u00e9 ü " }`, "application/x-order"},
+		"one argument": {"/0/0", celery, "application/json", "", `"order-1"`, "application/json"},
+		"Celery":       {"/0", celery, "application/json", "", `["order-1", 9007199254740993]`, "application/json; charset=utf-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,11 +184,12 @@ func TestHeadersOfTheMessage(t *testing.T) {
 	if size > 6<<10 || size < 4<<10 || count > 49 {
 		t.Errorf("%d headers of the publisher's with %d bytes", count, size)
 	}
-	lines := r.Logs.Find(func(l testkit.LogLine) bool {
+	line, err := r.Logs.Wait(s.ctx, func(l testkit.LogLine) bool {
 		return l.Fields["id"] == "many" && strings.HasPrefix(l.Message(), "headers of the message did not fit")
 	})
-	if len(lines) != 1 || !slices.ContainsFunc(lines, func(l testkit.LogLine) bool { n, _ := l.Fields["left_out"].(float64); return n > 100 }) {
-		t.Errorf("%d log lines say that headers were left out: %v", len(lines), lines)
+	s.must(err)
+	if n, _ := line.Fields["left_out"].(float64); n < 100 {
+		t.Errorf("log: %s", line.Text)
 	}
 	s.settled()
 }
