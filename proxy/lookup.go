@@ -58,17 +58,8 @@ func (q *queue) notCleared(work context.Context, claim dedup.Claim, result dedup
 
 // askService looks up one message, for as long as the claim is held.
 func (q *queue) askService(work context.Context, m *message, lease *dedup.Lease) (forward.Finding, error) {
-	ctx, cancel := context.WithCancelCause(work)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-lease.Lost():
-			cancel(errLeaseLost)
-		case <-ctx.Done():
-		}
-	}()
-	defer func() { cancel(nil); <-watched }()
+	ctx, release := underLease(work, lease)
+	defer release()
 	return q.service.Lookup(ctx, m.id.Value)
 }
 
