@@ -66,6 +66,7 @@ type Client struct {
 	static    []staticHeader
 	own       []ownHeader   // those with placeholders
 	host      string        // the Host header
+	keepsNone bool          // each request has a connection of its own, and says so
 	template  *http.Request // what all POSTs share
 	transport *http.Transport
 	probing   *http.Transport // opens a connection for each health check
@@ -97,6 +98,7 @@ func New(cfg Config, queue string) (*Client, error) {
 	}
 	c.transport = newTransport(c.dialGuarded, c.dialGuardedTLS)
 	c.transport.MaxIdleConnsPerHost = cfg.Concurrency
+	c.transport.DisableKeepAlives = c.keepsNone
 	if err := c.prepareProbe(); err != nil {
 		return nil, err
 	}
@@ -121,6 +123,8 @@ func (c *Client) prepareHeaders() error {
 		switch {
 		case header.name == "Host":
 			c.host = value
+		case closesConnection(header.name, value):
+			c.keepsNone = true
 		case fixed && value != "":
 			c.static = append(c.static, staticHeader{header.name, []string{value}})
 		case !fixed:

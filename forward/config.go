@@ -40,6 +40,7 @@ type Config struct {
 	Rate float64 `env:"FORWARD_RATE, default=0"`
 	// Headers are added to each request: lines of "Name: value", with the
 	// placeholders of URL. They may hold secrets: never print them.
+	// "Connection: close" gives each request a connection of its own.
 	Headers string `env:"FORWARD_HEADERS"`
 	// CAFile holds the PEM certificates that https services are trusted by,
 	// instead of the system's. It is read again for each connection.

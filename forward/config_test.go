@@ -49,6 +49,8 @@ func TestConfigValidate(t *testing.T) {
 		"status, twice":    {func(c *Config) { c.StatusDone, c.StatusReject = Statuses{{200, 299}, {409, 409}}, Statuses{{400, 499}} }, []string{"FORWARD_STATUS_DONE holds 409, and so does FORWARD_STATUS_REJECT: keep it in one of the two"}},
 		"headers, no line": {func(c *Config) { c.Headers = "A: b\nsecret" }, []string{`FORWARD_HEADERS has a line 2 that is no header: write each header on a line of its own as "Name: value"`}},
 		"headers, ours":    {func(c *Config) { c.Headers = "Delivery-Attempt: 1" }, []string{"FORWARD_HEADERS sets Delivery-Attempt, and headers that begin so tell of the message"}},
+		"headers, kept":    {func(c *Config) { c.Headers = "Connection: keep-alive" }, []string{"FORWARD_HEADERS sets Connection, which belongs to the connection and not to the message"}},
+		"headers, closed":  {func(c *Config) { c.Headers = "connection: {id}" }, []string{"FORWARD_HEADERS sets connection, which belongs to the connection and not to the message"}},
 		"headers, twice":   {func(c *Config) { c.Headers = "A: b\na: c" }, []string{"FORWARD_HEADERS sets a twice: keep one line"}},
 		"headers, unknown": {func(c *Config) { c.Headers = "A: {routing-key}" }, []string{"FORWARD_HEADERS: A has a placeholder that does not exist: there are {queue}, {routing_key}, {type}, {id} and {header:NAME}"}},
 		"headers, bytes":   {func(c *Config) { c.Headers = "A: s\x01cret" }, []string{"FORWARD_HEADERS sets A to a value with characters that HTTP cannot carry: percent-encode them"}},

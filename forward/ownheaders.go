@@ -33,7 +33,7 @@ func parseOwnHeaders(text, queue string) ([]ownHeader, error) {
 			return nil, fmt.Errorf("FORWARD_HEADERS has a line %d that is no header: %w", i+1, errHeaderLine)
 		}
 		lower := strings.ToLower(name)
-		if why := reserved(lower); why != "" {
+		if why := reserved(lower); why != "" && !closesConnection(name, value) {
 			return nil, fmt.Errorf("FORWARD_HEADERS sets %s, %s", name, why)
 		}
 		if seen[lower] {
@@ -61,6 +61,13 @@ func parseOwnHeaders(text, queue string) ([]ownHeader, error) {
 func isHost(s string) bool {
 	u, err := url.Parse("http://" + s + "/")
 	return err == nil && s != "" && u.Host == s
+}
+
+// closesConnection says whether a header asks for a connection to each request: the one thing about connections that is
+// the operator's to say. A service that keeps connections may close one right behind an answer, as many do while they are
+// reloaded, and what was sent on it meanwhile is unknown.
+func closesConnection(name, value string) bool {
+	return strings.EqualFold(name, "Connection") && strings.EqualFold(value, "close")
 }
 
 // reserved says why a header cannot be set; "" allows it.
