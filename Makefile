@@ -8,6 +8,8 @@ STATICCHECK_VERSION := v0.8.2
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
 SEQUENCES ?= 10000
+SERVER ?= .
+SCENARIO ?= .
 
 # Tools are built once for each version, theirs and Go's.
 TOOLS := .cache/bin/$(shell go env GOVERSION)
@@ -18,7 +20,7 @@ GO_FILES = $$(find . -name '*.go' -not -path './.*/*')
 # The packages whose tests are quick.
 UNIT = $$(go list ./... | grep -v /internal/)
 
-.PHONY: help demo test check faults matrix model build lint format fuzz clean
+.PHONY: help demo test services check faults matrix model build lint format fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,9 +33,14 @@ demo: ## a plain consumer and rabbitonce side by side under failures (RABBITMQ_U
 	@go build -o .cache/demo ./proxy/internal/demo
 	@exec .cache/demo
 
-test: ## all tests but those of a broker cluster (make matrix), against real servers that they start themselves, with the race detector
+test: ## all tests but those of a broker cluster (make matrix) and of HTTP servers (make services), against real servers that they start themselves, with the race detector
 	@.ci/install
-	go test -race -count=1 -p 2 -timeout 11m $$(go list ./... | grep -v /internal/cluster) # -count=1: the cache does not see the binaries that tests build
+	go test -race -count=1 -p 2 -timeout 11m $$(go list ./... | grep -vE '/internal/(cluster|services)$$') # -count=1: the cache does not see the binaries that tests build
+
+services: ## tests with the HTTP servers that services run on: php, php-fpm, gunicorn, Node, Java, nginx, Apache (SERVER=nginx, SCENARIO=reload: only these)
+	@.ci/install
+	@.ci/install services
+	go test -race -count=1 -timeout 20m -v -run 'TestServers/$(SERVER)/$(SCENARIO)' ./proxy/internal/services
 
 check: lint ## the quick loop: format, vet, lint, unit tests
 	go test -short $(UNIT)

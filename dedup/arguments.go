@@ -19,7 +19,7 @@ func arguments(command, script string, op *operation) []any {
 		return append(args, op.token[:], op.delay, op.class.String(), op.retention)
 	case wordBury:
 		return append(args, op.token[:], uint8(op.reason), op.deadID[:], flag(op.unknown), op.retention)
-	case wordRelease:
+	case wordRelease, wordClear:
 		return append(args, op.token[:], op.retention)
 	case wordForget:
 		return append(args, op.expected)

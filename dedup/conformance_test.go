@@ -202,6 +202,44 @@ func TestAnUnknownOutcomeWaitsForItsDeadline(t *testing.T) {
 	})
 }
 
+// The service said that there was no work. What a later request ends in counts anew, and a release brings the flag back.
+func TestClearForgetsWhatWasUnknown(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		b.wait(b.claim(Claimed).Lease, 0, WaitUnknown, Applied)
+		b.travel(deadline)
+		c := b.claim(Claimed)
+		b.settled(b.store.Clear(context.Background(), c.Lease))(Applied)
+		b.settled(b.store.Clear(context.Background(), c.Lease))(Applied) // its reply was lost
+		b.counts(counters{State: StateProcessing, Attempts: 2})
+		if got := b.record(); !got.Deadline.Equal(c.Record.Deadline) {
+			b.Errorf("the deadline moved from %v to %v", c.Record.Deadline, got.Deadline)
+		}
+		b.release(c.Lease, Applied)
+		b.counts(counters{State: StateWaiting, Attempts: 1, Unknown: 1, EverUnknown: true})
+		c = b.claim(Claimed)
+		b.settled(b.store.Clear(context.Background(), c.Lease))(Applied)
+		b.wait(c.Lease, 0, WaitFailed, Applied)
+		b.counts(counters{State: StateWaiting, Attempts: 2})
+		b.settled(b.store.Clear(context.Background(), c.Lease))(NotOurs)
+		b.travel(deadline)
+		c = b.claim(Claimed)
+		b.succeed(200)
+		b.settled(b.store.Clear(context.Background(), c.Lease))(FoundDone)
+	})
+}
+
+// A holder that dies in the request after a lookup leaves an unknown outcome again.
+func TestAfterAClearATakeoverIsUnknown(t *testing.T) {
+	eachStore(t, func(b *bench) {
+		b.wait(b.claim(Claimed).Lease, 0, WaitUnknown, Applied)
+		b.travel(deadline)
+		b.settled(b.store.Clear(context.Background(), b.claim(Claimed).Lease))(Applied)
+		b.travel(100 * deadline)
+		b.claim(Claimed)
+		b.counts(counters{State: StateProcessing, Attempts: 3, Unknown: 1, EverUnknown: true})
+	})
+}
+
 func TestAnotherPayloadIsAConflict(t *testing.T) {
 	eachStore(t, func(b *bench) {
 		conflict := func() {

@@ -172,7 +172,9 @@ func checkPromises(t *rapid.T, before *record, op *operation, d decision, now in
 		t.Fatal("claim granted for another payload")
 	case d.write && !granted && op.word != wordSucceed && op.word != wordUndead && !own:
 		t.Fatalf("%s changed what is not its own", op.word)
-	case before.everUnknown && op.word != wordRelease && (after == nil || !after.everUnknown):
+	case op.word == wordClear && d.write && (after.everUnknown || after.state != StateProcessing || after.attempts != before.attempts || after.deadline != before.deadline):
+		t.Fatal("clear did more, or less, than clear the flag")
+	case before.everUnknown && op.word != wordRelease && op.word != wordClear && (after == nil || !after.everUnknown):
 		t.Fatalf("%s forgot an unknown outcome", op.word)
 	case op.word == wordRelease && d.write && after != nil && after.everUnknown != before.previous.everUnknown:
 		t.Fatal("release did not restore")

@@ -15,12 +15,13 @@ const (
 	wordWait    word = "wait"
 	wordBury    word = "bury"
 	wordRelease word = "release"
+	wordClear   word = "clear"
 	wordUndead  word = "undead"
 	wordForget  word = "forget"
 )
 
 func words() []word {
-	return []word{wordClaim, wordRenew, wordSucceed, wordWait, wordBury, wordRelease, wordUndead, wordForget}
+	return []word{wordClaim, wordRenew, wordSucceed, wordWait, wordBury, wordRelease, wordClear, wordUndead, wordForget}
 }
 
 // operation is one request to the protocol. Each word uses the fields that

@@ -32,21 +32,9 @@ func parsePointer(text string) (pointer, error) {
 // objects, arrays, zero, invalid JSON or UTF-8, a key that stands twice on the path,
 // and a string with half a surrogate pair, which has no UTF-8 form.
 func (p pointer) find(body []byte) (string, bool) {
-	if !utf8.Valid(body) || !json.Valid(body) {
+	value, ok := p.walk(body)
+	if !ok {
 		return "", false
-	}
-	value := skipSpace(body)
-	for _, token := range p {
-		var ok bool
-		switch value[0] {
-		case '{':
-			value, ok = member(value, token)
-		case '[':
-			value, ok = element(value, token)
-		}
-		if !ok {
-			return "", false
-		}
 	}
 	switch c := value[0]; {
 	case c == '"':
@@ -56,6 +44,48 @@ func (p pointer) find(body []byte) (string, bool) {
 		return number, !isZero(number)
 	}
 	return "", false
+}
+
+// walk returns the body from the value at the pointer on.
+func (p pointer) walk(body []byte) (value []byte, ok bool) {
+	if !utf8.Valid(body) || !json.Valid(body) {
+		return nil, false
+	}
+	value = skipSpace(body)
+	for _, token := range p {
+		switch value[0] {
+		case '{':
+			value, ok = member(value, token)
+		case '[':
+			value, ok = element(value, token)
+		default:
+			ok = false
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// Part is a place in a JSON body.
+type Part struct{ pointer pointer }
+
+// ParsePart reads a JSON pointer (RFC 6901), like /message or /0.
+func ParsePart(text string) (Part, error) {
+	p, err := parsePointer(text)
+	return Part{p}, err
+}
+
+// Of returns the value at that place exactly as the body has it, byte for byte. It shares the body's memory. It is
+// missing where the body is no JSON or not UTF-8, and where a key on the path is absent or stands twice.
+func (p Part) Of(body []byte) ([]byte, bool) {
+	value, ok := p.pointer.walk(body)
+	if !ok {
+		return nil, false
+	}
+	end := valueEnd(value)
+	return value[:end:end], true
 }
 
 // isZero tells a number that is zero however it is written: the value of a field that nobody set. As an ID it would make one message of

@@ -54,6 +54,10 @@ func decide(found *record, op *operation, now int64) decision {
 		renewed := *found
 		renewed.leaseUntil = now + op.lease
 		return changed(letterApplied, &renewed)
+	case wordClear:
+		cleared := *found
+		cleared.everUnknown, cleared.unknowns = false, 0
+		return changed(letterApplied, &cleared)
 	case wordWait:
 		return decideWait(found, op, now)
 	case wordBury:

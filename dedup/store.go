@@ -132,6 +132,16 @@ func (s *Store) Release(ctx context.Context, l *Lease) (Settlement, error) {
 	return s.settleLease(ctx, l, l.operation(wordRelease))
 }
 
+// Clear writes down that no request for this ID has worked or is at work, as the service said when it was asked: what was
+// unknown is known now. The lease lives on. Only Release brings the flag back.
+func (s *Store) Clear(ctx context.Context, l *Lease) (Settlement, error) {
+	settlement, err := s.settle(ctx, l.operation(wordClear))
+	if err == nil && settlement != Applied {
+		l.Drop()
+	}
+	return settlement, err
+}
+
 // Undead deletes the record of a dead letter that is safely published, so that
 // the message is processed again when it is put back. A record with another
 // dead-id, and one whose outcome was ever unknown, stays.

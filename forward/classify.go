@@ -14,41 +14,16 @@ const maxRetryAfter = time.Hour
 // actionHeader is the response header by which a service decides itself.
 const actionHeader = "Delivery-Action"
 
-// statusRange gives one outcome to the statuses from low to high.
-type statusRange struct {
-	low, high int
-	outcome   Outcome
-}
-
-// defaultStatuses is the table of statuses. The first range that holds a status
-// decides; a status in no range is Unknown.
-func defaultStatuses() []statusRange {
-	return []statusRange{
-		{200, 299, Done},
-		{409, 409, Defer},
-		{425, 425, Defer},
-		{429, 429, Defer},
-		{503, 503, Defer},
-		{502, 502, Unknown},
-		{504, 504, Unknown},
-		{408, 408, Fail},
-		{401, 401, Fail},
-		{403, 405, Fail},
-		{300, 399, Fail},
-		{500, 599, Fail},
-		{400, 499, Reject},
-	}
-}
-
 // Classify says what an answer means by the default table, and how long the
 // service asks to wait. The wait is 0 when the service names none or when the
 // outcome is not Defer. It is pure: now is only used for a date in Retry-After.
 func Classify(status int, h http.Header, now time.Time) (Outcome, time.Duration) {
-	return classify(defaultStatuses(), status, h, now)
+	table := (&Config{}).outcomes()
+	return classify(&table, status, h, now)
 }
 
-func classify(table []statusRange, status int, h http.Header, now time.Time) (Outcome, time.Duration) {
-	outcome := statusOutcome(table, status)
+func classify(table *statusTable, status int, h http.Header, now time.Time) (Outcome, time.Duration) {
+	outcome := table.outcome(status)
 	// Statuses below 200 are no answers to a request (RFC 9110, 15.2): 101 hands
 	// the connection to another protocol. Nothing they carry can be trusted.
 	if status >= 200 {
@@ -60,15 +35,6 @@ func classify(table []statusRange, status int, h http.Header, now time.Time) (Ou
 		return outcome, 0
 	}
 	return outcome, retryAfter(h, now)
-}
-
-func statusOutcome(table []statusRange, status int) Outcome {
-	for _, r := range table {
-		if r.low <= status && status <= r.high {
-			return r.outcome
-		}
-	}
-	return Unknown
 }
 
 // action reads Delivery-Action; any value but the four is as good as none.

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"slices"
 	"sync"
 	"time"
 )
@@ -60,12 +62,18 @@ type Client struct {
 	config    Config
 	queue     string
 	target    *target
-	table     []statusRange // what a status means
+	table     statusTable // what a status means
 	static    []staticHeader
+	own       []ownHeader   // those with placeholders
+	host      string        // the Host header
+	keepsNone bool          // each request has a connection of its own, and says so
 	template  *http.Request // what all POSTs share
 	transport *http.Transport
 	probing   *http.Transport // opens a connection for each health check
 	health    *http.Request   // nil: a TCP connect is enough
+	lookup    *target         // nil: nothing can be looked up
+	question  *http.Request   // what all lookups share
+	asking    *http.Transport // for lookups
 	buffers   sync.Pool       // of *[4096]byte, for answers
 }
 
@@ -74,29 +82,65 @@ func New(cfg Config, queue string) (*Client, error) {
 	if problems := cfg.Validate(); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	target, err := newTarget(cfg.URL, queue)
+	target, err := newTarget("FORWARD_URL", cfg.URL, queue)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{config: cfg, queue: queue, target: target, table: defaultStatuses()}
+	target.caFile = cfg.CAFile
+	c := &Client{config: cfg, queue: queue, target: target, table: cfg.outcomes()}
 	c.buffers.New = func() any { return new([4096]byte) }
-	c.static = staticHeaders(queue, target.auth)
+	if err := c.prepareHeaders(); err != nil {
+		return nil, err
+	}
 	c.template = &http.Request{
-		Method: http.MethodPost, URL: target.url, Host: target.url.Host,
+		Method: http.MethodPost, URL: target.url, Host: c.host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	c.transport = newTransport(c.dialGuarded, c.dialGuardedTLS)
 	c.transport.MaxIdleConnsPerHost = cfg.Concurrency
+	c.transport.DisableKeepAlives = c.keepsNone
 	if err := c.prepareProbe(); err != nil {
 		return nil, err
 	}
+	if err := c.prepareLookup(); err != nil {
+		return nil, err
+	}
 	return c, nil
+}
+
+// prepareHeaders sorts what FORWARD_HEADERS adds: the same for all messages, or not, and Host, which is no header to
+// net/http. A header of FORWARD_HEADERS wins over one of ours with its name.
+func (c *Client) prepareHeaders() error {
+	own, err := parseOwnHeaders(c.config.Headers, c.queue)
+	if err != nil {
+		return err
+	}
+	c.host = c.target.url.Host
+	c.static = staticHeaders(c.queue, c.target.auth)
+	for _, header := range own {
+		value, fixed := header.value.fixed()
+		c.static = slices.DeleteFunc(c.static, func(s staticHeader) bool { return s.name == header.name })
+		switch {
+		case header.name == "Host":
+			c.host = value
+		case closesConnection(header.name, value):
+			c.keepsNone = true
+		case fixed && value != "":
+			c.static = append(c.static, staticHeader{header.name, []string{value}})
+		case !fixed:
+			c.own = append(c.own, header)
+		}
+	}
+	return nil
 }
 
 // Close closes idle connections. No Post or Probe may run.
 func (c *Client) Close() {
 	c.transport.CloseIdleConnections()
 	c.probing.CloseIdleConnections()
+	if c.asking != nil {
+		c.asking.CloseIdleConnections()
+	}
 }
 
 // Target names where the messages go, without credentials and query.
@@ -147,14 +191,18 @@ func (c *Client) Post(ctx context.Context, r *Request) Result {
 	now := time.Now()
 	ctx, cancel := context.WithDeadlineCause(ctx, now.Add(timeout), ErrTimeout)
 	defer cancel()
+	address, err := c.target.addressOf(r)
+	if err != nil { // nor will there ever be one
+		return Result{Outcome: Reject, Err: err}
+	}
 	header, dropped := c.headers(r, now.Add(timeout))
 
-	result, again := c.send(ctx, header, r)
+	result, again := c.send(ctx, address, header, r)
 	if again {
 		// The service has closed a kept connection and not a byte had left. Others
 		// kept from that time are likely closed as well.
 		c.transport.CloseIdleConnections()
-		result, _ = c.send(ctx, header, r)
+		result, _ = c.send(ctx, address, header, r)
 	}
 	result.DroppedHeaders = dropped
 	return result
@@ -162,14 +210,14 @@ func (c *Client) Post(ctx context.Context, r *Request) Result {
 
 // send makes one request. again says that it failed only for want of a living
 // connection: nothing was sent and a fresh connection may do.
-func (c *Client) send(ctx context.Context, header http.Header, r *Request) (result Result, again bool) {
+func (c *Client) send(ctx context.Context, address *url.URL, header http.Header, r *Request) (result Result, again bool) {
 	a := attempt{permit: r.Permit}
 	var reused bool
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		reused = info.Reused
 		info.Conn.(*guardedConn).arm(&a)
 	}}
-	response, err := c.transport.RoundTrip(c.request(httptrace.WithClientTrace(ctx, trace), header, r.Body))
+	response, err := c.transport.RoundTrip(c.request(httptrace.WithClientTrace(ctx, trace), address, header, r.Body))
 	if err == nil && !a.hasBegun() {
 		_ = response.Body.Close()
 		err = errStale // an answer to nothing
@@ -192,9 +240,9 @@ func (c *Client) send(ctx context.Context, header http.Header, r *Request) (resu
 // request without body, with NoBody or with GetBody (Request.isReplayable), and,
 // when it believes that nothing was sent, one of known length 0
 // (persistConn.shouldRetryRequest). So even an empty body is a body here.
-func (c *Client) request(ctx context.Context, header http.Header, body []byte) *http.Request {
+func (c *Client) request(ctx context.Context, address *url.URL, header http.Header, body []byte) *http.Request {
 	request := c.template.WithContext(ctx)
-	request.Header = header
+	request.URL, request.Header = address, header
 	// net/http knows this type to be in memory, and then sends headers and body in
 	// one write.
 	request.Body = io.NopCloser(bytes.NewReader(body))
@@ -213,7 +261,7 @@ func (c *Client) request(ctx context.Context, header http.Header, body []byte) *
 func (c *Client) answer(ctx context.Context, response *http.Response) Result {
 	defer response.Body.Close() //nolint:errcheck // what matters has been read
 	result := Result{Status: response.StatusCode}
-	result.Outcome, result.RetryAfter = classify(c.table, response.StatusCode, response.Header, time.Now())
+	result.Outcome, result.RetryAfter = classify(&c.table, response.StatusCode, response.Header, time.Now())
 	if response.StatusCode < 200 {
 		result.Err = fmt.Errorf("post to %s: status %d is no answer", c.target, response.StatusCode)
 		return result

@@ -394,6 +394,35 @@ func TestPostReusesConnections(t *testing.T) {
 	}
 }
 
+// TestPostKeepsNoConnection: the operator may say so. A service that closes right behind an answer, which said that the
+// connection is kept, then takes no request with it.
+func TestPostKeepsNoConnection(t *testing.T) {
+	for _, header := range []string{"Connection: close", "connection: Close"} {
+		t.Run(header, func(t *testing.T) {
+			server := newRawServer(t, "tcp", "127.0.0.1:0", func(c *rawConn) {
+				for c.request() {
+					c.send(answerOK)
+				}
+			})
+			client := newTestClient(t, server.url(), func(c *Config) { c.Headers = header })
+			const posts = 20
+			for i := range posts {
+				checkOutcome(t, client.Post(t.Context(), &Request{IdempotencyKey: fmt.Sprint(i)}), Done)
+			}
+			if connections, requests := server.seen(); connections != posts || requests != posts {
+				t.Fatalf("service saw %d connections and %d requests, want %d of each", connections, requests, posts)
+			}
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			for _, request := range server.requests {
+				if got := request.Header["Connection"]; len(got) != 1 || got[0] != "close" {
+					t.Fatalf("Connection: %q, want close", got)
+				}
+			}
+		})
+	}
+}
+
 // Proxy variables are for the way out of the network, not to the neighbour.
 func TestPostIgnoresProxy(t *testing.T) {
 	if newTestClient(t, "http://service.example/").transport.Proxy != nil {

@@ -1,13 +1,28 @@
 package forward
 
-import "strings"
+import (
+	"mime"
+	"strings"
+)
+
+// AutoType is the value of FORWARD_CONTENT_TYPE that looks at the body.
+const AutoType = "auto"
+
+// isMediaType says whether s is a type/subtype, with parameters or without, that can be sent.
+func isMediaType(s string) bool {
+	typ, _, err := mime.ParseMediaType(s)
+	return err == nil && strings.Contains(typ, "/") && isLegalValue(s)
+}
 
 // contentHeaders says what to send as Content-Type and Content-Encoding ("" is
 // none) for the message's properties and body.
-func contentHeaders(contentType, contentEncoding string, body []byte) (typ, encoding string) {
+// fallback is FORWARD_CONTENT_TYPE.
+func contentHeaders(contentType, contentEncoding string, body []byte, fallback string) (typ, encoding string) {
 	typ = strings.Trim(contentType, " ")
 	if !isLegalValue(typ) {
-		typ = guessType(body)
+		if typ = fallback; fallback == "" || fallback == AutoType { // "": the zero Config
+			typ = guessType(body)
+		}
 	}
 	if contentEncoding == "" {
 		return typ, ""

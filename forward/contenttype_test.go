@@ -32,7 +32,7 @@ func TestContentHeaders(t *testing.T) {
 		{"text/plain", "utf-8\r\nHost: b", "", "text/plain", ""},
 	}
 	for _, c := range cases {
-		typ, encoding := contentHeaders(c.contentType, c.contentEncoding, []byte(c.body))
+		typ, encoding := contentHeaders(c.contentType, c.contentEncoding, []byte(c.body), "auto")
 		if typ != c.wantType || encoding != c.wantEncoding {
 			t.Errorf("contentHeaders(%q, %q, %q) = %q, %q, want %q, %q",
 				c.contentType, c.contentEncoding, c.body, typ, encoding, c.wantType, c.wantEncoding)

@@ -14,6 +14,8 @@ const (
 	// maxKey bounds the Idempotency-Key; services keep it in a column of limited
 	// length, and servers limit a header.
 	maxKey = 512
+	// maxOwnValue bounds a header of FORWARD_HEADERS that the message fills.
+	maxOwnValue = 1 << 10
 	// deadlineFormat is RFC 3339 to the millisecond.
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -92,7 +94,7 @@ func (s *headerSet) put(name, value string) {
 // headers returns the header of a request, and how much of what the publisher
 // sent had no room in it. Everything in it is legal in HTTP.
 func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dropped int) {
-	room := 18 + len(r.Headers)
+	room := 18 + len(c.own) + len(r.Headers)
 	s := headerSet{header: make(http.Header, room), values: make([]string, 0, room)}
 	for _, static := range c.static {
 		s.header[static.name] = static.values
@@ -100,7 +102,7 @@ func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dr
 	if r.Queue != "" && r.Queue != c.queue {
 		s.put("RabbitMQ-Queue", encodeValue(r.Queue))
 	}
-	s.set("Idempotency-Key", idempotencyKey(r.IdempotencyKey))
+	s.set("Idempotency-Key", c.config.IdempotencyKey.write(idempotencyKey(r.IdempotencyKey)))
 	s.put("Delivery-Attempt", strconv.Itoa(r.Attempt))
 	if r.OutcomeUnknown {
 		s.put("Delivery-Outcome-Unknown", "true")
@@ -117,10 +119,18 @@ func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dr
 	if r.Redelivered {
 		s.put("RabbitMQ-Redelivered", "true")
 	}
-	typ, encoding := contentHeaders(r.ContentType, r.ContentEncoding, r.Body)
+	typ, encoding := contentHeaders(r.ContentType, r.ContentEncoding, r.Body, c.config.ContentType)
 	s.put("Content-Type", typ)
 	s.set("Content-Encoding", encoding)
-	return s.header, addForeign(&s, r)
+	for _, own := range c.own {
+		value, _ := own.value.fill(r, encodeValue, nil)
+		if len(value) > maxOwnValue {
+			dropped++
+			continue
+		}
+		s.set(own.name, value)
+	}
+	return s.header, dropped + addForeign(&s, r)
 }
 
 // digestPrefix begins the key of an ID that is too long to be sent.

@@ -222,7 +222,7 @@ func checkRead(t *testing.T, header http.Header, body []byte, id string) {
 	t.Helper()
 	client := &Client{template: &http.Request{Method: "POST", URL: &url.URL{Scheme: "http", Host: "h", Path: "/"}, Host: "h"}}
 	var wire bytes.Buffer
-	if err := client.request(context.Background(), header, body).Write(&wire); err != nil {
+	if err := client.request(context.Background(), client.template.URL, header, body).Write(&wire); err != nil {
 		t.Fatal(err)
 	}
 	read, err := http.ReadRequest(bufio.NewReader(&wire))

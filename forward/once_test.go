@@ -179,7 +179,7 @@ func TestCloseRace(t *testing.T) {
 func TestRequestCannotBeRewound(t *testing.T) {
 	client := newTestClient(t, "http://127.0.0.1:1/hook")
 	for _, body := range []string{"", "x"} {
-		request := client.request(t.Context(), http.Header{}, []byte(body))
+		request := client.request(t.Context(), client.target.url, http.Header{}, []byte(body))
 		if request.Body == nil || request.Body == http.NoBody || request.GetBody != nil {
 			t.Errorf("net/http may repeat a request with body %q", body)
 		}

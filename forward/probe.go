@@ -14,10 +14,7 @@ const probeTimeout = 5 * time.Second
 // prepareProbe sets up the health check. Its connections are never kept, so that
 // each check shows that the service takes new ones.
 func (c *Client) prepareProbe() error {
-	c.probing = newTransport(
-		func(ctx context.Context, _, _ string) (net.Conn, error) { return c.target.dial(ctx) },
-		func(ctx context.Context, _, _ string) (net.Conn, error) { return c.target.dialTLS(ctx) },
-	)
+	c.probing = newTransport(plainDials(c.target))
 	c.probing.DisableKeepAlives = true
 	if c.config.HealthPath == "" {
 		return nil
@@ -27,14 +24,20 @@ func (c *Client) prepareProbe() error {
 		return err
 	}
 	c.health = &http.Request{
-		Method: http.MethodGet, URL: u, Host: u.Host,
+		Method: http.MethodGet, URL: u, Host: c.host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"User-Agent": {userAgent}},
+		Header: http.Header{},
 	}
-	if c.target.auth != "" {
-		c.health.Header["Authorization"] = []string{c.target.auth}
+	for _, static := range c.static {
+		c.health.Header[static.name] = static.values
 	}
 	return nil
+}
+
+// plainDials connect to a target, for requests that may be repeated.
+func plainDials(t *target) (dial, dialTLS dialFunc) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx) },
+		func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dialTLS(ctx) }
 }
 
 // Probe asks whether the service can take requests: it answers 2xx under

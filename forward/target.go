@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -22,42 +23,56 @@ const (
 	// maxSocketPath is what Linux takes as the path of a Unix socket: 108 bytes
 	// with the closing zero (unix(7)).
 	maxSocketPath = 107
-
-	queuePlaceholder = "{queue}"
+	// maxAddress bounds a path and query that a message fills: servers refuse request
+	// lines over 4 KiB (gunicorn) or 8 KiB (nginx, Apache).
+	maxAddress = 4000
 )
 
-// The texts name the variable and the cure and repeat nothing of the URL.
+// The texts follow the name of the variable, name the cure and repeat nothing of
+// the URL.
 var (
-	errURLMissing = errors.New("FORWARD_URL is missing: set it to where messages go, such as http://localhost:8080/messages")
-	errURLSyntax  = errors.New("FORWARD_URL is not a valid URL: write http://host:port/path, https://host:port/path or " +
+	errURLMissing = errors.New("is missing: set it to where messages go, such as http://localhost:8080/messages")
+	errURLSyntax  = errors.New("is not a valid URL: write http://host:port/path, https://host:port/path or " +
 		"unix:/path/to.sock:/http/path, with special characters in credentials and query percent-encoded")
-	errURLPort     = errors.New("FORWARD_URL has a port that does not exist: use a number from 1 to 65535")
-	errURLFragment = errors.New("FORWARD_URL has a # part, which HTTP does not send: remove it or write it as %23")
-	errURLSocket   = fmt.Errorf("FORWARD_URL needs the absolute path of a socket of at most %d bytes: write unix:/path/to.sock:/http/path", maxSocketPath)
-	errURLPlace    = errors.New("FORWARD_URL has a placeholder outside its path and query: move it there")
-	errURLBraces   = errors.New("FORWARD_URL has a single { or }: write {queue}, or %7B and %7D for the characters themselves")
-	errURLDots     = errors.New("FORWARD_URL has a path segment . or .. (after {queue} was filled in): use another path or queue name")
+	errURLPort     = errors.New("has a port that does not exist: use a number from 1 to 65535")
+	errURLFragment = errors.New("has a # part, which HTTP does not send: remove it or write it as %23")
+	errURLSocket   = fmt.Errorf("needs the absolute path of a socket of at most %d bytes: write unix:/path/to.sock:/http/path", maxSocketPath)
+	errURLPlace    = errors.New("has a placeholder outside its path and query: move it there")
+	errURLBraces   = errors.New("has a single { or }: write a placeholder like {queue}, or %7B and %7D for the characters themselves")
+	errURLDots     = errors.New("has a path segment . or .. (after {queue} was filled in): use another path or queue name")
 	errHealthPath  = errors.New("FORWARD_HEALTH_PATH must be a path on the service that starts with /, such as /healthz, without # part")
 )
 
 // target is where requests go: FORWARD_URL with the placeholders filled in.
 type target struct {
+	variable  string   // that names it
 	url       *url.URL // what the request line and Host are made of; no credentials
+	address   address  // its path and query before a message fills it
 	network   string   // tcp or unix
 	addresses []string // tried in order
+	caFile    string   // FORWARD_TLS_CA_FILE, read for each connection
 	auth      string   // the Authorization header for credentials in the URL; "" is none
 }
 
-// newTarget reads FORWARD_URL for a queue. Its errors start with the variable's
-// name and show nothing of the URL.
-func newTarget(raw, queue string) (*target, error) {
+// newTarget reads the URL of a variable for a queue. Its errors start with the
+// variable's name and show nothing of the URL.
+func newTarget(variable, raw, queue string) (*target, error) {
+	t, err := parseTarget(raw, queue)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", variable, err)
+	}
+	t.variable = variable
+	return t, nil
+}
+
+func parseTarget(raw, queue string) (*target, error) {
 	if raw == "" {
 		return nil, errURLMissing
 	}
 	if rest, ok := strings.CutPrefix(raw, "unix:"); ok {
 		return newUnixTarget(rest, queue)
 	}
-	u, err := parseURL(raw, queue)
+	u, a, err := parseURL(raw, queue)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +80,7 @@ func newTarget(raw, queue string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{url: u, network: "tcp", addresses: addresses}
+	t := &target{url: u, address: a, network: "tcp", addresses: addresses}
 	if u.User != nil {
 		// net/http's Client would turn them into this header; a Transport does not.
 		password, _ := u.User.Password()
@@ -91,58 +106,72 @@ func newUnixTarget(rest, queue string) (*target, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, errURLSyntax
 	}
-	u, err := parseURL("http://localhost"+path, queue)
+	u, a, err := parseURL("http://localhost"+path, queue)
 	if err != nil {
 		return nil, err
 	}
-	return &target{url: u, network: "unix", addresses: []string{socket}}, nil
+	return &target{url: u, address: a, network: "unix", addresses: []string{socket}}, nil
 }
 
-// parseURL fills in the placeholders of an http or https URL and parses it.
-// Errors of the parser are not passed on: they quote the URL.
-func parseURL(raw, queue string) (*url.URL, error) {
+// parseURL reads an http or https URL, whose placeholders the address holds; in the URL returned a letter stands for
+// each. Errors of the parser are not passed on: they quote the URL.
+func parseURL(raw, queue string) (*url.URL, address, error) {
 	if strings.Contains(raw, "#") {
-		return nil, errURLFragment
+		return nil, address{}, errURLFragment
 	}
-	expanded, err := expand(raw, queue)
+	head, rest := splitAuthority(raw)
+	switch {
+	case !strings.Contains(head, "://"):
+		return nil, address{}, errURLSyntax
+	case strings.ContainsAny(head, "{}"):
+		return nil, address{}, errURLPlace
+	}
+	a, err := parseAddress(rest, queue)
 	if err != nil {
-		return nil, err
+		return nil, address{}, err
 	}
-	u, err := url.Parse(expanded)
+	if a.path.hasBraces() || a.query.hasBraces() {
+		return nil, address{}, errURLBraces
+	}
+	u, err := url.Parse(head + a.fillSample())
 	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") || !queryIsLegal(u.RawQuery) {
-		return nil, errURLSyntax
+		return nil, address{}, errURLSyntax
 	}
+	if hasDots(u) {
+		return nil, address{}, errURLDots
+	}
+	return u, a, nil
+}
+
+// hasDots finds the segments that servers resolve.
+func hasDots(u *url.URL) bool {
 	for segment := range strings.SplitSeq(u.EscapedPath(), "/") {
 		if s, err := url.PathUnescape(segment); err != nil || s == "." || s == ".." {
-			return nil, errURLDots
+			return true
 		}
 	}
-	return u, nil
+	return false
 }
 
-// expand fills in {queue}: as one path segment in the path, as one value in the
-// query. Any other placeholder is refused, and any in the scheme, host or port.
-func expand(raw, queue string) (string, error) {
-	if !strings.ContainsAny(raw, "{}") {
-		return raw, nil
+// addressOf is where one message goes.
+func (t *target) addressOf(r *Request) (*url.URL, error) {
+	if t.address.isFixed() {
+		return t.url, nil
 	}
-	head, path := splitAuthority(raw)
-	if !strings.Contains(head, "://") {
-		return "", errURLSyntax
-	}
-	if strings.ContainsAny(head, "{}") {
-		return "", errURLPlace
-	}
-	path, query, hasQuery := strings.Cut(path, "?")
-	path, err := fill(path, url.PathEscape(queue))
+	filled, err := t.address.fill(r)
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("%s: %w", t.variable, err)
 	}
-	if !hasQuery {
-		return head + path, nil
+	if len(filled) > maxAddress {
+		return nil, fmt.Errorf("%s: %w: its path and query would have %d bytes, more than %d", t.variable, errAddress, len(filled), maxAddress)
 	}
-	query, err = fill(query, url.QueryEscape(queue))
-	return head + path + "?" + query, err
+	ref, err := url.Parse("http://host" + filled)
+	if err != nil || hasDots(ref) {
+		return nil, fmt.Errorf("%s: %w: its path would have a segment that servers resolve (. or ..)", t.variable, errAddress)
+	}
+	u := *t.url
+	u.Path, u.RawPath, u.RawQuery = ref.Path, ref.RawPath, ref.RawQuery
+	return &u, nil
 }
 
 // splitAuthority cuts a URL before its path or query.
@@ -157,20 +186,6 @@ func splitAuthority(raw string) (head, rest string) {
 		return raw, ""
 	}
 	return raw[:start+end], raw[start+end:]
-}
-
-func fill(s, queue string) (string, error) {
-	rest := strings.ReplaceAll(s, queuePlaceholder, "")
-	if open := strings.IndexByte(rest, '{'); open >= 0 {
-		if length := strings.IndexByte(rest[open:], '}'); length >= 0 {
-			return "", fmt.Errorf("FORWARD_URL has the placeholder %s: this version knows only %s",
-				rest[open:open+length+1], queuePlaceholder)
-		}
-	}
-	if strings.ContainsAny(rest, "{}") {
-		return "", errURLBraces
-	}
-	return strings.ReplaceAll(s, queuePlaceholder, queue), nil
 }
 
 // queryIsLegal: net/http writes a query as it stands, and a space in it would
@@ -243,6 +258,13 @@ func (t *target) dial(ctx context.Context) (net.Conn, error) {
 
 // dialTLS connects and shakes hands, as HTTP/1.1 only.
 func (t *target) dialTLS(ctx context.Context) (*tls.Conn, error) {
+	var authorities *x509.CertPool // nil: the system's
+	if t.caFile != "" {
+		var err error
+		if authorities, err = readPool(t.caFile); err != nil {
+			return nil, err
+		}
+	}
 	socket, err := t.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -251,6 +273,7 @@ func (t *target) dialTLS(ctx context.Context) (*tls.Conn, error) {
 	defer cancel()
 	conn := tls.Client(socket, &tls.Config{
 		ServerName: t.url.Hostname(),
+		RootCAs:    authorities,
 		NextProtos: []string{"http/1.1"},
 		MinVersion: tls.VersionTLS12,
 	})
@@ -264,7 +287,22 @@ func (t *target) dialTLS(ctx context.Context) (*tls.Conn, error) {
 // String names the target for logs and errors, without credentials and query.
 func (t *target) String() string {
 	if t.network == "unix" {
-		return "unix:" + t.addresses[0] + ":" + t.url.EscapedPath()
+		return "unix:" + t.addresses[0] + ":" + t.shownPath()
 	}
-	return t.url.Scheme + "://" + t.url.Host + t.url.EscapedPath()
+	return t.url.Scheme + "://" + t.url.Host + t.shownPath()
+}
+
+// shownPath has the placeholders as they stand.
+func (t *target) shownPath() string {
+	if t.address.isFixed() {
+		return t.url.EscapedPath()
+	}
+	var b strings.Builder
+	for _, piece := range t.address.path {
+		b.WriteString(piece.literal)
+		if piece.name != "" {
+			b.WriteString("{" + piece.name + "}")
+		}
+	}
+	return b.String()
 }

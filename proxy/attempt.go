@@ -10,26 +10,36 @@ import (
 	"rabbitonce/forward"
 )
 
-// post sends the request. It is cut off when the lease is lost or work ends.
-func (q *queue) post(work context.Context, m *message, claim dedup.Claim) forward.Result {
+// underLease is a context that ends with work, and with errLeaseLost when the lease is lost. release waits for what watches.
+func underLease(work context.Context, lease *dedup.Lease) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(work)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		select {
-		case <-claim.Lease.Lost():
+		case <-lease.Lost():
 			cancel(errLeaseLost)
 		case <-ctx.Done():
 		}
 	}()
+	return ctx, func() {
+		cancel(nil)
+		<-watched
+	}
+}
+
+// post sends the request. It is cut off when the lease is lost or work ends.
+func (q *queue) post(work context.Context, m *message, claim dedup.Claim) forward.Result {
 	// An attempt without a claim, while the store was down, is known here alone.
 	unknown := claim.Record.EverUnknown || m.unclaimed.Unknown > 0
-	r := q.request(m, claim.Record.Attempts, unknown, q.cfg.Forward.Timeout)
+	r, err := q.request(m, claim.Record.Attempts, unknown, q.cfg.Forward.Timeout)
+	if err != nil { // nor will there ever be anything to send
+		return forward.Result{Outcome: forward.Reject, Err: err}
+	}
 	r.Permit = func() error { return q.permit(claim.Lease) }
-	res := q.send(ctx, r)
-	cancel(nil)
-	<-watched
-	return res
+	ctx, release := underLease(work, claim.Lease)
+	defer release()
+	return q.send(ctx, r)
 }
 
 // send makes one request and measures it.

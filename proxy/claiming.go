@@ -7,23 +7,27 @@ import (
 	"rabbitonce/dedup"
 )
 
-// claim claims the message and decides what follows. It asks until the store answers, always with the same token, so
-// that a claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is
-// claimed again. The error is errUnclaimed when the store is down and the queue goes on without it,
-// dedup.ErrForeignRecord when the key is spoilt, else it means that hold ended first; what was claimed by then is
-// given back.
-func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move, error) {
-	req := dedup.ClaimRequest{
+// claimRequest is a claim with a token of its own.
+func (q *queue) claimRequest(m *message) dedup.ClaimRequest {
+	return dedup.ClaimRequest{
 		Key: m.key, Token: dedup.NewToken(), Fingerprint: m.fingerprint, DeadID: m.deadID(),
 		Compare:   q.cfg.Dedup.OnConflict == dedup.ConflictDeadletter,
 		Lease:     q.cfg.Dedup.Lease,
 		Deadline:  q.cfg.Forward.Timeout + claimSlack,
 		Retention: q.cfg.Dedup.Retention,
 	}
+}
+
+// claim claims the message and decides what follows. It asks until the store answers, always with the same token, so
+// that a claim whose reply was lost is recognised as ours. A granted claim that came too slowly to POST under it is
+// claimed again. held is the lease of an earlier claim with this token; nil is none. The error is errUnclaimed when the store is down and the queue goes on without it,
+// dedup.ErrForeignRecord when the key is spoilt, else it means that hold ended first; what was claimed by then is
+// given back.
+func (q *queue) claim(work, hold context.Context, m *message, req dedup.ClaimRequest, held *dedup.Lease) (dedup.Claim, move, error) {
 	if q.needsNoStore() && !q.storeGate.isOpen() {
+		drop(held)
 		return dedup.Claim{}, move{}, errUnclaimed
 	}
-	var held *dedup.Lease // of an earlier turn of this loop
 	for tries := 1; ; tries++ {
 		claim, err := q.store.Claim(work, req)
 		if claim.Lease != nil {
@@ -52,7 +56,7 @@ func (q *queue) claim(work, hold context.Context, m *message) (dedup.Claim, move
 			drop(held) // the record is somebody else's by now
 		}
 		mv := decideClaim(claim, q.rules)
-		if mv.step != stepPost || q.fresh(claim.Lease) {
+		if mv.step != stepPost || q.fresh(claim.Lease) { // a lookup comes before another claim
 			return claim, mv, nil
 		}
 		if tries%10 == 0 {

@@ -56,6 +56,13 @@ type QueueConfig struct {
 	// being a place as in DEDUP_ID_FROM.
 	Ordering Ordering `env:"ORDERING, default=none"`
 
+	// Body is what of a message is sent as the body of the request: raw is all of it, json:/POINTER one value of its JSON,
+	// byte for byte.
+	Body BodySource `env:"FORWARD_BODY, default=raw"`
+	// BrakeAfter is how many messages in a row may end otherwise than done before the queue goes on with one at a time,
+	// with growing pauses. 0 never does.
+	BrakeAfter int `env:"FORWARD_BRAKE_AFTER, default=20"`
+
 	Retry   RetryConfig
 	Dedup   dedup.QueueConfig
 	Forward forward.Config
@@ -198,12 +205,15 @@ func (q *QueueConfig) fitPrefetch() string {
 	if c < 1 || q.Forward.Timeout <= 0 {
 		return "" // refused elsewhere
 	}
-	limit := max(c, c*int(longestHold/q.Forward.Timeout))
+	limit, rule := max(c, c*int(longestHold/q.Forward.Timeout)), "PREFETCH / FORWARD_CONCURRENCY x FORWARD_TIMEOUT"
+	if perHold := q.Forward.Rate * longestHold.Seconds(); perHold > 0 && perHold < float64(limit) {
+		limit, rule = max(1, int(perHold)), "PREFETCH / FORWARD_RATE"
+	}
 	if q.Prefetch <= limit {
 		return ""
 	}
-	note := fmt.Sprintf("PREFETCH of queue %s lowered from %d to %d: PREFETCH / FORWARD_CONCURRENCY x FORWARD_TIMEOUT must stay within %v, or the broker takes deliveries back while they wait",
-		q.Name, q.Prefetch, limit, longestHold)
+	note := fmt.Sprintf("PREFETCH of queue %s lowered from %d to %d: %s must stay within %v, or the broker takes deliveries back while they wait",
+		q.Name, q.Prefetch, limit, rule, longestHold)
 	q.Prefetch = limit
 	return note
 }
@@ -216,6 +226,9 @@ func (q *QueueConfig) validate() []error {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if q.Prefetch < 0 || q.Prefetch > maxPrefetch {
 		bad("PREFETCH: %d is out of range: 1 to %d, or unset for 4 x FORWARD_CONCURRENCY", q.Prefetch, maxPrefetch)
+	}
+	if q.BrakeAfter < 0 {
+		bad("FORWARD_BRAKE_AFTER: %d must be 0 (off) or more", q.BrakeAfter)
 	}
 	if q.Retry.MaxAttempts < 1 || q.Retry.MaxAttempts > 60000 {
 		bad("RETRY_MAX_ATTEMPTS: %d is out of range: 1 to 60000", q.Retry.MaxAttempts)

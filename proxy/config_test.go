@@ -81,7 +81,7 @@ func TestProblemsAreReportedTogether(t *testing.T) {
 		"password in URL":    {four("RABBITMQ_URL=amqp://u:hunter2#x@broker/"), []string{"RABBITMQ_URL: is not a valid URL"}},
 		"wrong scheme":       {four("RABBITMQ_URL=http://u:hunter2@broker/"), []string{"RABBITMQ_URL: must begin with amqp:// or amqps://"}},
 		"not yet":            {four("HEALTH_DRAIN=true"), []string{"HEALTH_DRAIN: is not supported by this version yet; unset it or set it to false"}},
-		"not yet, queue":     {four("QUEUE_ORDERS_FORWARD_RATE=1"), []string{"QUEUE_ORDERS_FORWARD_RATE: is not supported"}},
+		"not yet, queue":     {four("QUEUE_ORDERS_HEALTH_DRAIN=true"), []string{"QUEUE_ORDERS_HEALTH_DRAIN: is not supported"}},
 		"no order":           {four("ORDERING=strict"), []string{`ORDERING: "strict" is no order: none, queue, or key:SOURCE`}},
 		"no key":             {four("QUEUE_ORDERS_ORDERING=key:customer"), []string{`QUEUE_ORDERS_ORDERING: "customer" is no place`}},
 		"not yet, file":      {four("ADMIN_TOKEN_FILE=/x"), []string{"ADMIN_TOKEN_FILE: is not supported"}},

@@ -33,9 +33,10 @@ func obituaryOf(rec dedup.Record) obituary {
 func (q *queue) bury(work, hold context.Context, m *message, claim dedup.Claim, reason dedup.Reason, res *forward.Result) turn {
 	o := obituary{reason: reason, attempts: claim.Record.Attempts, first: claim.Record.FirstClaimed, keep: claim.Record.EverUnknown}
 	unknown := false
-	if res == nil {
+	if res == nil || res.Outcome == forward.Reject && res.Status == 0 {
 		o.attempts-- // this one did not begin
-	} else {
+	}
+	if res != nil {
 		o.status, o.response, o.problem = res.Status, res.Excerpt, errText(res.Err)
 		unknown = res.Outcome == forward.Unknown
 		o.keep = o.keep || unknown

@@ -11,6 +11,9 @@ import (
 type gate struct {
 	part  *part
 	probe func(context.Context) error
+	ready func() // called before the gate opens; nil is nothing
+	// patience bounds one question.
+	patience time.Duration
 
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
@@ -35,7 +38,7 @@ const (
 
 func newGate(p *part, probe func(context.Context) error) *gate {
 	g := &gate{
-		part: p, probe: probe, asked: make(chan struct{}), opened: make(chan struct{}), shut: make(chan struct{}), turned: time.Now(),
+		part: p, probe: probe, patience: probeTimeout, asked: make(chan struct{}), opened: make(chan struct{}), shut: make(chan struct{}), turned: time.Now(),
 		pauses: backoff{first: probeFirst, last: probeLast},
 	}
 	close(g.shut)
@@ -59,6 +62,9 @@ func (g *gate) open() {
 	defer g.mu.Unlock()
 	g.part.up()
 	if !g.isOpenLocked() {
+		if g.ready != nil {
+			g.ready()
+		}
 		g.shut, g.turned = make(chan struct{}), time.Now()
 		close(g.opened)
 	}
@@ -132,7 +138,7 @@ func (g *gate) firstPause() time.Duration {
 // knock probes until it succeeds, then opens the gate.
 func (g *gate) knock(ctx context.Context) {
 	for ctx.Err() == nil {
-		probeCtx, cancel := context.WithTimeout(ctx, probeTimeout)
+		probeCtx, cancel := context.WithTimeout(ctx, g.patience)
 		err := g.probe(probeCtx)
 		cancel()
 		if err == nil {

@@ -20,6 +20,7 @@ type message struct {
 	seen        time.Time    // when it first came, wait queues not counted
 	busySince   time.Time    // when it was first found with somebody else; zero when it was not
 	unclaimed   dedup.Record // counts of the attempts made without a claim, which no store keeps
+	lookups     int          // lookups without a clear answer
 	met         bool         // it was counted as a copy, or was claimed: it is counted as a copy once at most
 }
 
@@ -38,12 +39,19 @@ func (q *queue) restore(d *delivery) (seen time.Time) {
 
 // identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
 func (q *queue) identify(s *session, d *delivery, seen time.Time) (m *message, ok bool) {
-	m = &message{delivery: d, session: s, received: time.Now(), seen: seen}
+	m = &message{delivery: d, session: s, received: time.Now(), seen: seen, lookups: takeLookups(d)}
 	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
 	if ok {
 		q.setID(m, id)
 	}
 	return m, ok
+}
+
+// takeLookups takes off what park noted of lookups, so that their pauses grow on.
+func takeLookups(d *delivery) int {
+	n, _ := d.Headers[parkedLookups].(int64)
+	delete(d.Headers, parkedLookups)
+	return int(n)
 }
 
 // unletter gives a dead letter of this queue that was put back the exchange and routing key that it had, which any
@@ -97,13 +105,18 @@ func (m *message) logID() string {
 }
 
 // request is the HTTP request of one attempt.
-func (q *queue) request(m *message, attempt int, unknown bool, timeout time.Duration) *forward.Request {
+// The error is a message that has nothing to send.
+func (q *queue) request(m *message, attempt int, unknown bool, timeout time.Duration) (*forward.Request, error) {
+	body, contentType, err := q.cfg.Body.of(m.Body, m.ContentType, q.cfg.Forward.ContentType)
+	if err != nil {
+		return nil, err
+	}
 	return &forward.Request{
 		Queue: q.cfg.Name, Exchange: m.Exchange, RoutingKey: m.RoutingKey,
 		IdempotencyKey: m.id.Value, Attempt: attempt, OutcomeUnknown: unknown, Timeout: timeout,
 		MessageID: m.MessageId, CorrelationID: m.CorrelationId, Type: m.Type, AppID: m.AppId, ReplyTo: m.ReplyTo,
-		ContentType: m.ContentType, ContentEncoding: m.ContentEncoding,
+		ContentType: contentType, ContentEncoding: m.ContentEncoding,
 		Timestamp: m.Timestamp, Priority: m.Priority, Redelivered: m.Redelivered,
-		Headers: plainHeaders(m.Headers), Body: m.Body,
-	}
+		Headers: plainHeaders(m.Headers), Body: body,
+	}, nil
 }

@@ -133,13 +133,21 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 		return over(ending{fate: fateReturned})
 	}
 	defer q.copies.leave(m.key)
-	if err := q.takeSlot(hold); err != nil {
-		return over(ending{fate: fateReturned})
+	slot, err := q.takeSlot(hold)
+	if err != nil {
+		return q.noSlot(hold, m, err)
 	}
-	slot := heldSlot{queue: q}
 	defer slot.free()
 
-	claim, mv, err := q.claim(work, hold, m)
+	req := q.claimRequest(m)
+	claim, mv, err := q.claim(work, hold, m, req, nil)
+	if err == nil && mv.step == stepLookup && q.cfg.Dedup.Mode != dedup.ModeObserve {
+		t, cleared := q.lookUp(work, hold, m, claim, &slot)
+		if !cleared {
+			return t
+		}
+		claim, mv, err = q.claim(work, hold, m, req, claim.Lease)
+	}
 	switch {
 	case errors.Is(err, errUnclaimed):
 		return q.unclaimedAttempt(work, hold, m, &slot)
@@ -155,13 +163,16 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	switch mv.step {
 	case stepPost:
 		m.met = true
+		slot.begin()
 		res := q.post(work, m, claim)
+		q.noteOutcome(res) // before the next one has the slot
 		slot.free()
 		return q.conclude(work, hold, m, claim, res)
 	case stepAck:
 		q.metrics.duplicates[duplicateDone].Inc()
 		return over(ending{fate: fateDuplicate})
 	case stepRefuse:
+		q.setback(setback{reason: dedup.ReasonConflict})
 		slot.free()
 		q.metrics.duplicates[duplicateConflict].Inc()
 		return q.publishLetter(hold, m, obituary{reason: mv.reason, attempts: claim.Record.Attempts, first: claim.Record.FirstClaimed})
@@ -172,6 +183,10 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	case stepBury:
 		slot.free()
 		return q.bury(work, hold, m, claim, mv.reason, nil)
+	case stepLookup: // an outcome became unknown between the two claims
+		slot.free()
+		q.release(work, claim.Lease)
+		return again(0)
 	}
 	pause := q.waitFor(m, claim, polls)
 	return later(pause, pause)
@@ -192,17 +207,4 @@ func (q *queue) waitFor(m *message, claim dedup.Claim, polls *backoff) time.Dura
 		q.metrics.duplicates[kind].Inc()
 	}
 	return pause
-}
-
-// heldSlot is a worker slot that is given back once.
-type heldSlot struct {
-	queue *queue
-	freed bool
-}
-
-func (s *heldSlot) free() {
-	if !s.freed {
-		s.freed = true
-		s.queue.giveSlot()
-	}
 }

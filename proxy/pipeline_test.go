@@ -36,8 +36,11 @@ type bench struct {
 func newBench(t *testing.T, service http.Handler, more ...string) *bench {
 	t.Helper()
 	server := httptest.NewServer(service)
+	for i := range more {
+		more[i] = strings.ReplaceAll(more[i], "http://SERVICE", server.URL)
+	}
 	cfg := mustLoad(t, lastWins(four(append([]string{
-		"DEDUP_STORE=memory", "REDIS_URL=", "FORWARD_URL=" + server.URL, "RETRY_BACKOFF=10ms", "FORWARD_TIMEOUT=2s", "DEDUP_LEASE=1s",
+		"DEDUP_STORE=memory", "REDIS_URL=", "FORWARD_URL=" + server.URL, "RETRY_BACKOFF=10ms", "FORWARD_TIMEOUT=2s", "DEDUP_LEASE=1s", "FORWARD_BRAKE_AFTER=0",
 	}, more...)...)))
 	p, err := New(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -101,7 +101,7 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		cfg: cfg, log: log, broker: newBroker(p.cfg), publisher: p.publisher, store: p.store, service: service,
 		rules:       rules{retry: cfg.Retry, onUnknown: cfg.Forward.OnUnknown, unknownMax: cfg.Forward.UnknownMax},
 		metrics:     m.queue(cfg.Name),
-		serviceGate: newGate(newPart("service", log, m.serviceUp.WithLabelValues(cfg.Name)), service.Probe),
+		serviceGate: newGate(newPart("service", log, m.serviceUp.WithLabelValues(cfg.Name)), probeService(service)),
 		storeGate:   p.storeGate,
 		sessionPart: newPart("consumer", log, m.sessionUp.WithLabelValues(cfg.Name)),
 		letters:     newQuietPart("dead letters", log, m.lettersUp.WithLabelValues(cfg.Name)),
@@ -111,14 +111,18 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		late:        make(chan struct{}, lateSuccesses),
 		copies:      newCopies(),
 		room:        newRoom(cfg.Prefetch),
-		slots:       make(chan struct{}, cfg.Forward.Concurrency),
+		throttle:    newThrottle(cfg.Forward.Concurrency, cfg.BrakeAfter),
+		pacer:       newPacer(cfg.Forward.Rate),
 	}
+	q.serviceGate.ready = q.throttle.restart
+	q.serviceGate.patience = probeTimeout + forward.LookupTimeout
 	q.broker.declare = p.cfg.sourceArguments(cfg)
 	if cfg.Ordering.kept() {
 		q.lanes = newLanes()
 	}
 	m.paused(cfg.Name, "service", func() bool { return !q.serviceGate.isOpen() })
 	m.paused(cfg.Name, "store", func() bool { return !q.needsNoStore() && !q.storeGate.isOpen() })
+	m.paused(cfg.Name, "brake", func() bool { return q.brakeStatus() != nil })
 	m.paused(cfg.Name, "broker", func() bool { return !q.sessionPart.status().Up })
 	return q, nil
 }

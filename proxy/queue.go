@@ -39,13 +39,16 @@ type queue struct {
 	waitSteps []time.Duration
 	late      chan struct{} // one token a success that waits to be recorded without a claim
 
-	copies   *copies
-	room     *room
-	lanes    *lanes        // nil when no order is kept
-	slots    chan struct{} // one token a worker slot taken: POSTs at once
-	handlers sync.WaitGroup
-	waiting  atomic.Int64 // deliveries held without a slot
-	inFlight atomic.Int64 // POSTs under way
+	copies    *copies
+	room      *room
+	lanes     *lanes    // nil when no order is kept
+	throttle  *throttle // worker slots: POSTs at once
+	pacer     *pacer
+	conflicts atomic.Int64           // answers 409 in a row
+	hint      atomic.Pointer[string] // what they suggest
+	handlers  sync.WaitGroup
+	waiting   atomic.Int64 // deliveries held without a slot
+	inFlight  atomic.Int64 // POSTs under way
 }
 
 // streamPause is how long a queue that was found to be a stream is left alone.
@@ -55,6 +58,7 @@ const streamPause = 30 * time.Second
 // POSTs that are under way.
 func (q *queue) run(work, hold context.Context) {
 	defer q.handlers.Wait()
+	defer q.throttle.stop()
 	pauses := backoff{first: 200 * time.Millisecond, last: 5 * time.Second}
 	var head undecodable
 	for {
@@ -135,29 +139,6 @@ func (q *queue) pauseWhenServiceIsGone(hold context.Context, end context.CancelC
 	}
 }
 
-// takeSlot waits until the service and the store answer and a worker slot is free. The caller gives the slot back.
-func (q *queue) takeSlot(hold context.Context) error {
-	q.held(1)
-	defer q.held(-1)
-	for {
-		if err := q.serviceGate.wait(hold); err != nil {
-			return err
-		}
-		if err := q.waitForStore(hold); err != nil {
-			return err
-		}
-		select {
-		case q.slots <- struct{}{}:
-		case <-hold.Done():
-			return context.Cause(hold)
-		}
-		if q.serviceGate.isOpen() && (q.needsNoStore() || q.storeGate.isOpen()) && hold.Err() == nil {
-			return nil
-		}
-		q.giveSlot()
-	}
-}
-
 // needsNoStore tells whether the queue goes on while the store is down.
 func (q *queue) needsNoStore() bool {
 	return q.storeDown == dedup.StoreDownForward || q.cfg.Dedup.Mode == dedup.ModeObserve
@@ -169,8 +150,6 @@ func (q *queue) waitForStore(hold context.Context) error {
 	}
 	return q.storeGate.wait(hold)
 }
-
-func (q *queue) giveSlot() { <-q.slots }
 
 func (q *queue) held(n int64) {
 	if q.waiting.Add(n) == 0 {

@@ -64,6 +64,7 @@ func (q *queue) recordSuccess(work context.Context, m *message, claim dedup.Clai
 			return ending{fate: fateUnrecorded}
 		}
 	}
+	q.wellDone()
 	if acked {
 		return ending{fate: fateUnrecorded}
 	}

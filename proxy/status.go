@@ -1,6 +1,9 @@
 package proxy
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Status is what /status answers: each part, up or what is missing.
 type Status struct {
@@ -26,10 +29,19 @@ type QueueStatus struct {
 	Concurrency     int        `json:"concurrency"`
 	InFlight        int64      `json:"posts_in_flight"`
 	Waiting         int64      `json:"waiting"`
+	// Brake is set while the queue goes on with one message at a time.
+	Brake *BrakeStatus `json:"brake,omitempty"`
+	// Hint is what the answers of the service suggest to change.
+	Hint string `json:"hint,omitempty"`
 }
 
 func (q *queue) status() QueueStatus {
+	hint := ""
+	if h := q.hint.Load(); h != nil {
+		hint = *h
+	}
 	return QueueStatus{
+		Brake: q.brakeStatus(), Hint: hint,
 		Name: q.cfg.Name, Consumer: q.sessionPart.status(), Service: q.serviceGate.part.status(), DeadLetters: q.letters.status(),
 		WaitQueues:      q.parking.part.status(),
 		DeadLetterQueue: q.cfg.DeadLetterQueue, Prefetch: q.cfg.Prefetch, Concurrency: q.cfg.Forward.Concurrency,
@@ -53,6 +65,9 @@ func (p *Proxy) Status() Status {
 		need("service of queue "+qs.Name, qs.Service)
 		need("dead letters of queue "+qs.Name, qs.DeadLetters)
 		need("wait queues of queue "+qs.Name, qs.WaitQueues)
+		if qs.Brake != nil {
+			s.Missing = append(s.Missing, fmt.Sprintf("queue %s: %d messages in a row did not end done, the last %s: %s", qs.Name, qs.Brake.InARow, qs.Brake.Last, qs.Brake.Hint))
+		}
 	}
 	switch {
 	case p.draining.Load():

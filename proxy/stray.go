@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -14,9 +15,6 @@ var ourPrefixes = []string{
 // notYet are variables of the contract that this version does not know, with the value that means "off". Set to
 // anything else they are refused: a setting that somebody relies on must not be ignored in silence.
 var notYet = map[string]string{
-	"FORWARD_RATE": "", "FORWARD_HEADERS": "", "FORWARD_TLS_CA_FILE": "", "FORWARD_IDEMPOTENCY_KEY": "plain", "FORWARD_BODY": "raw",
-	"FORWARD_CONTENT_TYPE": "auto", "FORWARD_STATUS_DONE": "", "FORWARD_STATUS_DEFER": "", "FORWARD_STATUS_FAIL": "",
-	"FORWARD_STATUS_REJECT": "", "FORWARD_STATUS_UNKNOWN": "", "FORWARD_LOOKUP_URL": "", "FORWARD_BRAKE_AFTER": "0",
 	"READY_REQUIRES": "none", "HEALTH_DRAIN": "false",
 	"ADMIN_ADDR": "", "ADMIN_TOKEN": "",
 }
@@ -32,10 +30,11 @@ func strayVariables(vars map[string]string, queuePrefixes map[string]string) (wa
 	for _, v := range queueVariables() {
 		known[v.name], perQueue[v.name] = true, true
 	}
+	prefixes := slices.SortedFunc(maps.Keys(queuePrefixes), func(a, b string) int { return len(b) - len(a) })
 	for _, name := range sortedKeys(vars) {
 		plain := strings.TrimPrefix(name, "RABBITONCE_")
 		inQueue := false
-		for prefix := range queuePrefixes {
+		for _, prefix := range prefixes { // the longer of two that fit is the queue's own
 			if rest, ok := strings.CutPrefix(plain, prefix); ok {
 				plain, inQueue = rest, true
 				break

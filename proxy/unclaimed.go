@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rabbitonce/dedup"
+	"rabbitonce/forward"
 )
 
 // Some requests are made without a claim: for a message that has no ID (DEDUP_ON_MISSING_ID=forward), while the store
@@ -29,6 +30,17 @@ func (q *queue) withoutID(work, hold context.Context, m *message) ending {
 	case q.cfg.Dedup.OnMissingID == dedup.MissingForward, q.cfg.Dedup.Mode == dedup.ModeObserve:
 		return q.process(work, hold, m)
 	}
+	for {
+		slot, err := q.takeSlot(hold) // which the brake holds back
+		if err == nil {
+			q.setback(setback{reason: dedup.ReasonMissingID})
+			slot.free()
+			break
+		}
+		if t := q.noSlot(hold, m, err); t.over {
+			return t.ending
+		}
+	}
 	return q.publishLetter(hold, m, obituary{
 		reason:  dedup.ReasonMissingID,
 		problem: "the message has no ID where DEDUP_ID_FROM looks (" + q.cfg.Dedup.IDFrom.String() + ")",
@@ -37,10 +49,10 @@ func (q *queue) withoutID(work, hold context.Context, m *message) ending {
 
 // unclaimedTurn is a turn of a message without an ID.
 func (q *queue) unclaimedTurn(work, hold context.Context, m *message) turn {
-	if q.takeSlot(hold) != nil {
-		return over(ending{fate: fateReturned})
+	slot, err := q.takeSlot(hold)
+	if err != nil {
+		return q.noSlot(hold, m, err)
 	}
-	slot := heldSlot{queue: q}
 	defer slot.free()
 	return q.unclaimedAttempt(work, hold, m, &slot)
 }
@@ -51,12 +63,25 @@ func (q *queue) unclaimedAttempt(work, hold context.Context, m *message, slot *h
 	rec.EverUnknown = true
 	rec.Attempts++
 	began := time.Now()
-	res := q.send(work, q.request(m, rec.Attempts, true, q.cfg.Forward.Timeout))
+	res := forward.Result{Outcome: forward.Reject}
+	r, err := q.request(m, rec.Attempts, true, q.cfg.Forward.Timeout)
+	if err == nil {
+		slot.begin()
+		res = q.send(work, r)
+	} else {
+		res.Err = err
+	}
+	q.noteOutcome(res) // before the next one has the slot
 	slot.free()
 	q.noteDropped(m, res)
-	mv := decideOutcome(res, *rec, time.Since(m.seen), q.rules)
+	rules := q.rules
+	if rules.onUnknown == forward.UnknownLookup { // nothing is recorded that a lookup could clear up
+		rules.onUnknown = forward.UnknownDeadLetter
+	}
+	mv := decideOutcome(res, *rec, time.Since(m.seen), rules)
 	switch mv.step {
 	case stepSucceed:
+		q.wellDone()
 		q.recordLate(work, m, res.Status)
 		return over(ending{fate: fateDone})
 	case stepRelease:

@@ -23,10 +23,11 @@ const (
 	stepRetry               // write `waiting`, try again later
 	stepSucceed             // write `done`, then acknowledge
 	stepRelease             // give the claim back: nothing was sent
+	stepLookup              // claimed, and an outcome is unknown: ask the service before anything else
 )
 
 func (s step) String() string {
-	return [...]string{"post", "ack", "wait", "publish", "bury", "refuse", "retry", "succeed", "release"}[s]
+	return [...]string{"post", "ack", "wait", "publish", "bury", "refuse", "retry", "succeed", "release", "lookup"}[s]
 }
 
 // rules are the settings that the decisions depend on.
@@ -75,6 +76,8 @@ func decideClaim(c dedup.Claim, r rules) move {
 
 func decideGranted(rec dedup.Record, r rules) move {
 	switch {
+	case rec.EverUnknown && r.onUnknown == forward.UnknownLookup:
+		return move{step: stepLookup}
 	case rec.Unknown > 0 && r.onUnknown == forward.UnknownDeadLetter, rec.Unknown > r.unknownMax:
 		return move{step: stepBury, reason: dedup.ReasonUnknownOutcome}
 	case counted(rec) > r.retry.MaxAttempts:
@@ -118,6 +121,9 @@ func decideOutcome(res forward.Result, rec dedup.Record, age time.Duration, r ru
 }
 
 func decideUnknown(rec dedup.Record, tooOld bool, r rules) move {
+	if r.onUnknown == forward.UnknownLookup { // before the next request, whatever its number
+		return move{step: stepRetry, class: dedup.WaitUnknown, pause: r.retry.Backoff.step(counted(rec))}
+	}
 	spent := rec.Unknown+1 > r.unknownMax || counted(rec) >= r.retry.MaxAttempts
 	if r.onUnknown == forward.UnknownDeadLetter || spent || tooOld {
 		return move{step: stepBury, reason: dedup.ReasonUnknownOutcome}

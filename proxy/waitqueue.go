@@ -103,6 +103,9 @@ func (q *queue) park(ctx context.Context, m *message, step time.Duration) bool {
 		return false // it would lose its place in line
 	}
 	sent := parcel(m.delivery, m.seen)
+	if m.lookups > 0 {
+		sent.Headers[parkedLookups] = int64(m.lookups)
+	}
 	if tableSize(sent.Headers) > q.publisher.headerRoom() {
 		return false // the next attempt needs its headers whole
 	}
@@ -122,6 +125,7 @@ const (
 	// parkedExchange also tells that the message was parked.
 	parkedExchange  = parkedPrefix + "exchange"
 	parkedFirstSeen = parkedPrefix + "first-seen"
+	parkedLookups   = parkedPrefix + "lookups"
 )
 
 // deathHeaders tell of the queues that dead-lettered a message. A copy of them would make the broker take the way

@@ -9,6 +9,7 @@
 --     succeed  status, fingerprint, retention
 --     wait     token, delay, class (failed|deferred|unknown), retention
 --     bury     token, reason, dead-id, unknown (0|1), retention
+--     clear    token, retention
 --     release  token, retention
 --     undead   dead-id
 --     forget   the record as it was seen
@@ -90,7 +91,8 @@ if found then
 end
 
 -- The state's letter, in upper case once any outcome was unknown. Unknown is
--- sticky: every later request is flagged to the service.
+-- sticky: every later request is flagged to the service, unless it says by a
+-- lookup that there was no work ("clear").
 local function letter(state_letter)
   if unknown then
     return string.upper(state_letter)
@@ -218,6 +220,13 @@ end
 if operation == 'renew' then
   -- The lease alone: the deadline is the request's and does not move.
   return write(string.sub(found, 1, 33) .. struct.pack('>I5', now + ARGV[3]) .. string.sub(found, 39), ARGV[4])
+end
+
+if operation == 'clear' then
+  -- The service was asked, and said that no request for this ID has worked or
+  -- is at work: what was unknown is known now. Only a release, which undoes the
+  -- claim with all that came of it, brings the flag back.
+  return write(struct.pack(HEAD, 'p', first, fingerprint_found, attempts, deferred, 0) .. string.sub(found, 18), ARGV[3])
 end
 
 if operation == 'wait' then

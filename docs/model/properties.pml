@@ -8,12 +8,13 @@
  *   claim_after_ack  no claim granted after an acked success
  *   flagged          no unflagged POST after one whose outcome is not recorded as known
  *   second_unknown   deadletter: no POST after one whose outcome is not recorded as known, unless an operator opened the record
+ *   once_only        lookup: no POST after the work was done
  *   letter_final     no POST between a letter and the ack of its delivery, unless the letter was put back
  *   not_blamed       a lost reply alone makes no outcome unknown
  *   settles          once faults end every delivery is settled, and the work is done or its letter is there
  *   enough_dead_ids  of the model itself: its bound was not met
  */
-mtype = { everything, no_loss, one_at_a_time, after_success, claim_after_ack, flagged, second_unknown, letter_final, not_blamed,
+mtype = { everything, no_loss, one_at_a_time, after_success, claim_after_ack, flagged, second_unknown, once_only, letter_final, not_blamed,
           settles, enough_dead_ids };
 
 #ifndef ONLY
@@ -36,6 +37,12 @@ mtype = { everything, no_loss, one_at_a_time, after_success, claim_after_ack, fl
 
 #define FAULTLESS (crashes == CRASHES && stops == STOPS && sessions == SESSIONS && late == LATE)
 
+#ifdef LOOKUP
+#define NOT_DONE_YET (!worked)
+#else
+#define NOT_DONE_YET true
+#endif
+
 #define LETTER_OPEN(d) (published[d] && !closed[d])
 #define NO_LETTER_OPEN (!LETTER_OPEN(1) && !LETTER_OPEN(2) && !LETTER_OPEN(3) && !LETTER_OPEN(4) && !LETTER_OPEN(5))
 #define LETTER_THERE (letter[1] || letter[2] || letter[3] || letter[4] || letter[5])
@@ -45,6 +52,7 @@ inline check_post() {
   HOLDS(after_success, SUCCESS_RESPECTED);
   HOLDS(flagged, my.flag || open_posts == 0);
   HOLDS(second_unknown, !NEVER_REPEAT_UNKNOWN || open_since == 0);
+  HOLDS(once_only, NOT_DONE_YET);
   HOLDS(letter_final, NO_LETTER_OPEN)
 }
 

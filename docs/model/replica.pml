@@ -59,6 +59,13 @@ inline must_die(unsure, is_known) { /* bury, as far as it decides */
 }
 
 inline decide_granted() {
+#ifdef LOOKUP
+  if
+  :: my.flag -> my.pc = looking
+  :: !my.flag && my.attempts > MAX_ATTEMPTS -> must_die(0, 0)
+  :: else -> my.pc = about_to_post
+  fi
+#else
   if
   :: (my.unknowns > 0 && NEVER_REPEAT_UNKNOWN) || my.unknowns > UNKNOWN_MAX ->
      HOLDS(not_blamed, posted || !FAULTLESS);
@@ -69,7 +76,14 @@ inline decide_granted() {
      :: else -> my.pc = about_to_post
      fi
   fi
+#endif
 }
+
+#ifdef LOOKUP_BLIND /* a service that knows finished work only */
+#define SAYS_NOT_DONE (!worked)
+#else
+#define SAYS_NOT_DONE (!worked && work == 0)
+#endif
 
 inline decide_claim() {
   if
@@ -186,6 +200,7 @@ end:
        if
        :: printf("%d: the service answers done\n", me);
           answered_done = 1;
+          WORK_IS_DONE();
 #ifdef ACK_FIRST
           my.pc = acking
 #else
@@ -198,10 +213,31 @@ end:
        fi }
   :: atomic { my.pc == posting -> /* timeout, lost connection, 502, 504, lost lease: the service may go on */
        printf("%d: outcome unknown\n", me);
+#ifdef LOOKUP
+       my.class = unknown; my.pc = retrying }
+  :: atomic { my.pc == looking ->
+       if
+       :: worked -> printf("%d: looks up: done\n", me); answered_done = 1; my.pc = succeeding
+       :: SAYS_NOT_DONE -> printf("%d: looks up: not done\n", me); my.pc = clearing_flag
+       :: work != 0 -> printf("%d: looks up: in progress\n", me); my.pc = releasing
+       :: unreachable > 0 -> unreachable--; printf("%d: looks up: no answer\n", me); my.pc = releasing
+       fi }
+  :: atomic { my.pc == clearing_flag -> /* then the same claim again */
+       if
+       :: store_clear(my.token);
+          if
+          :: verdict == applied -> printf("%d: writes that there was no work\n", me); my.pc = claiming
+          :: else -> result_dropped()
+          fi
+       :: lost > 0 && HOLDER(my.token) -> lost--; store_clear(my.token); printf("%d: writes that there was no work, and the reply is lost\n", me); my.pc = releasing
+       :: MAY_DELAY -> send_late(op_clear, 0); my.pc = releasing
+       fi }
+#else
        if
        :: NEVER_REPEAT_UNKNOWN || my.unknowns + 1 > UNKNOWN_MAX || my.attempts >= MAX_ATTEMPTS -> must_die(1, 0)
        :: else -> my.class = unknown; my.pc = retrying
        fi }
+#endif
 
   :: atomic { my.pc == succeeding -> /* recordSuccess */
        if

@@ -21,6 +21,8 @@
 #define NEVER_REPEAT_UNKNOWN 0
 #endif
 
+/* LOOKUP: FORWARD_ON_UNKNOWN=lookup. UNREACHABLE is then also a lookup without an answer. */
+
 #ifndef CRASHES
 #define CRASHES 0 /* kill -9, at any step */
 #endif
@@ -66,6 +68,9 @@
  *   OPEN_AT_ONCE        one_at_a_time      a letter put back opens its record while the service may be at work on the last request
  *   ACK_BEFORE_LETTER   no_loss            the delivery of a dead message is acked before its letter is published
  *   NO_TAKEOVER         settles            nobody takes over a lease that ran out
+ *   LOOKUP_BLIND        -                  a service that says "not done" while it is at work is asked after the deadline: harmless;
+ *   and NO_DEADLINE     one_at_a_time      asked before it
+ *   CLEAR_ANYWAY        once_only          "not done" is written whoever holds the record
  * Limits, which the protocol has and docs/protocol.md names:
  *   STRICT_SUCCESS      after_success      in its strictest reading
  */

@@ -5,9 +5,9 @@ mtype = { ready, unacked, gone };                    /* delivery */
 mtype = { undo_none, undo_delete, undo_restore };
 mtype = { claimed, found_done, found_dead, busy, applied, not_ours };                        /* answers of the store */
 mtype = { failed, deferred, unknown };                                                       /* why a message waits */
-mtype = { nothing, op_claim, op_wait, op_bury, op_release };                                 /* requests on the wire */
+mtype = { nothing, op_claim, op_wait, op_bury, op_release, op_clear };                       /* requests on the wire */
 mtype = { idle, claiming, about_to_post, posting, succeeding, retrying, burying, publishing, /* where a replica is */
-          acking, acking_letter, clearing, releasing };
+          acking, acking_letter, clearing, releasing, looking, clearing_flag };
 
 /* The record. Time is a flag: over says that nothing more has to be waited for, the lease and the deadline of a
  * processing record, the not-before of a waiting one. */
@@ -55,6 +55,13 @@ Replica r[REPLICAS];
 #define DELIVERY delivery[my.mine]
 
 byte work; /* the token of the request that the service works on, 0: none. One is enough: a second is a violation */
+
+#ifdef LOOKUP
+bit worked; /* the service has done the work, whether or not its answer was heard; a lookup asks for it */
+#define WORK_IS_DONE() worked = 1
+#else
+#define WORK_IS_DONE() skip
+#endif
 
 /* A request that is still on its way when its sender has given up on it. */
 typedef Request { mtype word; byte token, dead_id; mtype class; bit uncertain, known }

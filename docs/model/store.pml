@@ -132,6 +132,25 @@ inline store_bury(whose, name, unsure, sure) {
   fi
 }
 
+#ifdef CLEAR_ANYWAY
+#define CLEARS(whose) (rec.state == processing || rec.state == waiting)
+#else
+#define CLEARS(whose) HOLDER(whose)
+#endif
+
+inline store_clear(whose) { /* the service says that there was no work */
+  if
+  :: CLEARS(whose) ->
+     verdict = applied;
+     if
+     :: rec.ever -> open_posts = 0; open_since = 0
+     :: else
+     fi;
+     rec.ever = 0; rec.unknowns = 0
+  :: else -> refuse()
+  fi
+}
+
 inline store_release(whose) {
   if
   :: HOLDER(whose) && rec.undo == undo_restore ->

@@ -52,12 +52,16 @@ end:
   :: atomic { rec.state == waiting && !rec.over && work != rec.token -> rec.over = 1; printf("time: the pause is over\n") }
   :: atomic { rec.state == dead && !rec.over && work != rec.token -> rec.over = 1; rec.token = 0; printf("time: the deadline of what is dead passes\n") }
   :: atomic { work != 0 && NOBODY_HEARS -> work = 0; printf("service: ends a request that nobody hears of\n") }
+#ifdef LOOKUP
+  :: atomic { work != 0 && NOBODY_HEARS -> work = 0; WORK_IS_DONE(); printf("service: does the work of a request that nobody hears of\n") }
+#endif
   :: atomic { wire.word != nothing ->
        if
        :: wire.word == op_claim -> printf("wire: a late claim acts\n"); store_claim(wire.token, wire.dead_id)
        :: wire.word == op_wait -> printf("wire: a late wait acts\n"); store_wait(wire.token, wire.class)
        :: wire.word == op_bury -> printf("wire: a late bury acts\n"); store_bury(wire.token, wire.dead_id, wire.uncertain, wire.known)
        :: wire.word == op_release -> printf("wire: a late release acts\n"); store_release(wire.token)
+       :: wire.word == op_clear -> printf("wire: a late clear acts\n"); store_clear(wire.token)
        fi;
        wire.word = nothing; wire.token = 0; wire.dead_id = 0; wire.class = nothing; wire.uncertain = 0; wire.known = 0 }
   :: atomic { MAY_PUT_BACK(1) -> put_back(1) }

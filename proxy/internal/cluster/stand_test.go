@@ -58,7 +58,7 @@ func newStandVia(t *testing.T, url string, behaviour testkit.Behaviour) *stand {
 	t.Cleanup(func() { s.closed(s.service.Close()) })
 	s.replica, err = testkit.StartReplica(shared.binary.Path, map[string]string{
 		"RABBITMQ_URL": url, "REDIS_URL": shared.redis.URL, "QUEUES": s.queue, "FORWARD_URL": s.service.URL + "/work",
-		"DEDUP_PREFIX": s.queue, "ADMIN_ADDR": "", "RETRY_HOLD": "1s", "RETRY_BACKOFF": "2s",
+		"DEDUP_PREFIX": s.queue, "ADMIN_ADDR": "", "FORWARD_BRAKE_AFTER": "0", "RETRY_HOLD": "1s", "RETRY_BACKOFF": "2s",
 	})
 	s.must(err)
 	t.Cleanup(s.closeReplica)

@@ -36,7 +36,7 @@ func TestMetricsAtStart(t *testing.T) {
 			"cancelled", "queue-missing", "queue-down", "stream", "exclusive", "undecodable", "ack-timeout", "channel-closed", "connection-closed", "network",
 			"unreachable", "tls", "login-refused", "vhost-missing", "permission", "limit", "settings", "paused", "other",
 		)},
-		{"rabbitonce_queue_paused", "why", labels("service", "store", "broker")},
+		{"rabbitonce_queue_paused", "why", labels("service", "store", "broker", "brake")},
 	} {
 		if diff := cmp.Diff(c.want, m.byLabel(c.metric, b.queue, c.label)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.metric, diff)

@@ -107,12 +107,8 @@ func namedVariables(output string) []string {
 func TestUnsupportedVariables(t *testing.T) {
 	t.Parallel()
 	settings := env{
-		"FORWARD_RATE": "10", "FORWARD_HEADERS": "A: b",
-		"FORWARD_TLS_CA_FILE": "/ca.pem", "FORWARD_IDEMPOTENCY_KEY": "quoted", "FORWARD_BODY": "json:/payload", "FORWARD_CONTENT_TYPE": "text/plain",
-		"FORWARD_STATUS_DONE": "200", "FORWARD_STATUS_DEFER": "503", "FORWARD_STATUS_FAIL": "500", "FORWARD_STATUS_REJECT": "400", "FORWARD_STATUS_UNKNOWN": "504",
-		"FORWARD_LOOKUP_URL": "http://127.0.0.1:1/{id}", "FORWARD_BRAKE_AFTER": "20", "FORWARD_ON_UNKNOWN": "lookup",
-		"READY_REQUIRES": "broker", "HEALTH_DRAIN": "true", "ADMIN_ADDR": "127.0.0.1:0", "ADMIN_TOKEN_FILE": "/token",
-		"QUEUE_ORDERS_FORWARD_RATE": "10", "RABBITONCE_FORWARD_BODY": "json:/payload",
+		"READY_REQUIRES": "broker", "ADMIN_ADDR": "127.0.0.1:0", "ADMIN_TOKEN_FILE": "/token",
+		"QUEUE_ORDERS_HEALTH_DRAIN": "true", "RABBITONCE_HEALTH_DRAIN": "true",
 	}
 	code, output := execute(t, plausible().with(settings))
 	if code != 2 {

@@ -120,7 +120,7 @@ func TestBroker(t *testing.T) {
 	t.Run("stop and close leave nothing", func(t *testing.T) {
 		must(t, broker.Stop(ctx))
 		must(t, broker.Start(ctx))
-		node, mapper, dir := broker.process.group(), broker.mapper.process.group(), broker.dir
+		node, mapper, dir := broker.process.group, broker.mapper.process.group, broker.dir
 		must(t, broker.Close())
 		if left := append(groupMembers(node), groupMembers(mapper)...); len(left) > 0 {
 			t.Errorf("left behind: %v", left)

@@ -17,6 +17,7 @@ type Received struct {
 	Queue   string // RabbitMQ-Queue
 
 	Path       string
+	URI        string // path and query as they were sent
 	Header     http.Header
 	BodyLength int
 	BodySHA256 string // hexadecimal

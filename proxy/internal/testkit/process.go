@@ -29,12 +29,17 @@ type command struct {
 	env  []string // the whole environment
 	dir  string
 	out  *os.File // stdout and stderr
+
+	// leads: the child leads its group, and the guard joins it. For a program that would leave a group that it does not lead,
+	// for a session of its own (setsid). It is unguarded for the moment before the guard runs.
+	leads bool
 }
 
-// process is a running child. The guard's process id is the group's id, and is not given to anybody else before the
-// guard is reaped, which happens last: signals to the group never reach a stranger.
+// process is a running child. The group's id is not given to anybody else before the guard is reaped, which happens last:
+// signals to the group never reach a stranger.
 type process struct {
 	name  string
+	group int
 	child *exec.Cmd
 	guard *exec.Cmd
 	pipe  *os.File // the guard's lifeline
@@ -56,18 +61,24 @@ func (c command) start() (*process, error) {
 	guard := exec.Command("/bin/sh", "-c", guardScript)
 	guard.Stdin = read
 	guard.Env = []string{}
-	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := guard.Start(); err != nil {
-		_ = write.Close()
-		return nil, fmt.Errorf("start guard of %s: %w", c.name, err)
-	}
 	child := exec.Command(c.path, c.args...)
 	child.Env, child.Dir = c.env, c.dir
 	child.Stdout, child.Stderr = c.out, c.out
-	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: guard.Process.Pid}
 	p := &process{name: c.name, child: child, guard: guard, pipe: write, done: make(chan struct{})}
-	if err := child.Start(); err != nil {
+	first, second := guard, child
+	if c.leads {
+		first, second = child, guard
+	}
+	first.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := first.Start(); err != nil {
+		_ = write.Close()
+		return nil, fmt.Errorf("start %s: %w", c.name, err)
+	}
+	p.group = first.Process.Pid
+	second.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: p.group}
+	if err := second.Start(); err != nil {
 		p.reap()
+		_ = first.Wait()
 		return nil, fmt.Errorf("start %s: %w", c.name, err)
 	}
 	go p.wait()
@@ -84,17 +95,15 @@ func (p *process) wait() {
 func (p *process) reap() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = syscall.Kill(-p.group(), syscall.SIGKILL)
-	for len(groupMembers(p.group())) > 0 {
+	_ = syscall.Kill(-p.group, syscall.SIGKILL)
+	for len(groupMembers(p.group)) > 0 {
 		time.Sleep(pollInterval)
-		_ = syscall.Kill(-p.group(), syscall.SIGKILL) // for what was forked in between
+		_ = syscall.Kill(-p.group, syscall.SIGKILL) // for what was forked in between
 	}
 	_ = p.guard.Wait()
 	_ = p.pipe.Close()
 	p.reaped = true
 }
-
-func (p *process) group() int { return p.guard.Process.Pid }
 
 // signal reaches the child alone.
 func (p *process) signal(s syscall.Signal) error {
@@ -113,8 +122,8 @@ func (p *process) signalAll(s syscall.Signal) error {
 	if p.reaped {
 		return fmt.Errorf("signal %s: %w", p.name, os.ErrProcessDone)
 	}
-	for _, pid := range groupMembers(p.group()) {
-		if pid == p.group() {
+	for _, pid := range groupMembers(p.group) {
+		if pid == p.guard.Process.Pid {
 			continue
 		}
 		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -23,7 +23,7 @@ func helper(part string) int {
 			fmt.Println(err)
 			return 1
 		}
-		fmt.Println(p.group())
+		fmt.Println(p.group)
 		<-p.done
 		return 0
 	case "replica": // serve /readyz and /status, log, and end with 7 at SIGTERM
@@ -74,7 +74,7 @@ func groupEnds(t *testing.T, group int) {
 func TestProcessEndsWithItsGrandchildren(t *testing.T) {
 	p, err := command{name: "child", path: "/bin/sh", args: []string{"-c", "sleep 1000 & sleep 1000 & wait"}}.start()
 	must(t, err)
-	group := p.group()
+	group := p.group
 	ctx := within(t, 20*time.Second)
 	must(t, p.await(ctx, func() error {
 		if n := len(groupMembers(group)); n < 4 { // guard, shell, two sleeps
@@ -96,12 +96,31 @@ func TestProcessThatEndsAloneLeavesNothing(t *testing.T) {
 	p, err := command{name: "child", path: "/bin/sh", args: []string{"-c", "sleep 1000 & exit 3"}}.start()
 	must(t, err)
 	<-p.done
-	if left := groupMembers(p.group()); len(left) > 0 {
+	if left := groupMembers(p.group); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	if code := p.child.ProcessState.ExitCode(); code != 3 {
 		t.Errorf("exit code %d, want 3", code)
 	}
+}
+
+// TestLeaderEndsWithItsGroup: the guard that joins a group ends it as one that leads it does.
+func TestLeaderEndsWithItsGroup(t *testing.T) {
+	p, err := command{name: "leader", path: "/bin/sh", args: []string{"-c", "sleep 1000 & wait"}, leads: true}.start()
+	must(t, err)
+	if p.group != p.child.Process.Pid {
+		t.Errorf("group %d, want the child's, %d", p.group, p.child.Process.Pid)
+	}
+	must(t, p.await(within(t, 20*time.Second), func() error {
+		if n := len(groupMembers(p.group)); n < 3 { // shell, sleep, guard
+			return fmt.Errorf("%d members", n)
+		}
+		return nil
+	}))
+	must(t, p.signalAll(syscall.SIGCONT))
+	_ = p.pipe.Close() // as the end of this process would
+	<-p.done
+	groupEnds(t, p.group)
 }
 
 func TestStartUnknownProgram(t *testing.T) {
@@ -121,7 +140,7 @@ func TestStopKillsWhatIgnoresIt(t *testing.T) {
 	if err := p.stop(within(t, 200*time.Millisecond)); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("stop = %v, want an error that says killed", err)
 	}
-	groupEnds(t, p.group())
+	groupEnds(t, p.group)
 }
 
 // TestKilledParentLeavesNothing kills -9 a process that uses the kit: its children must end with it.

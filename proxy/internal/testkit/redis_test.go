@@ -51,7 +51,7 @@ func TestRedisKeepsDataOverKill(t *testing.T) {
 	if err := server.Start(ctx); err == nil {
 		t.Error("starting a running server: no error")
 	}
-	group := server.process.group()
+	group := server.process.group
 	must(t, server.Close())
 	if left := groupMembers(group); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

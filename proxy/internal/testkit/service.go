@@ -154,6 +154,9 @@ func (s *Service) Close() error {
 	return nil
 }
 
+// Handler is the service for a server of the test's own, on a Unix socket or with TLS. It answers while the service runs.
+func (s *Service) Handler() http.Handler { return http.HandlerFunc(s.handle) }
+
 func (s *Service) handle(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if s.server == nil {
@@ -190,6 +193,7 @@ func read(r *http.Request, keep bool) Received {
 		Unknown:    r.Header.Get("Delivery-Outcome-Unknown") == "true",
 		Queue:      r.Header.Get("RabbitMQ-Queue"),
 		Path:       r.URL.Path,
+		URI:        r.RequestURI,
 		Header:     r.Header.Clone(),
 		BodyLength: len(body),
 		BodySHA256: hex.EncodeToString(sum[:]),

@@ -1,0 +1,5 @@
+//go:build !race
+
+package services
+
+const withRace = false
