@@ -29,8 +29,9 @@ const (
 	// than the service's own: a service that closes first may do so just when the
 	// next request is on its way, and that request's outcome is then unknown. The
 	// shortest common default is 2 s (gunicorn), then 5 s (Node, Apache, uvicorn).
-	// A new connection to a neighbour costs some 50 µs, so little is lost.
-	idleTimeout = time.Second
+	// A new connection to a neighbour costs some 50 µs, so little is lost. A service
+	// that is set to 1 s counts from when it answered, which is a little earlier.
+	idleTimeout = 900 * time.Millisecond
 )
 
 // ErrTimeout is in Result.Err when there was no whole answer within the time of

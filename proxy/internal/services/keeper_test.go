@@ -36,12 +36,24 @@ func (k *keeper) startLocked() error {
 	ctx, cancel := context.WithTimeout(k.ctx, startTime)
 	defer cancel()
 	program, err := testkit.StartProgram(ctx, k.options, k.ready)
+	for again := 0; err != nil && ctx.Err() == nil && again < 2; again++ {
+		k.died() // a request that came before it was seen to be ready has killed it
+		program, err = testkit.StartProgram(ctx, k.options, k.ready)
+	}
 	if err != nil {
 		return err
 	}
 	k.program = program
 	k.watchers.Go(func() { k.watch(program) })
 	return nil
+}
+
+// died counts an end that nobody asked for.
+func (k *keeper) died() {
+	select {
+	case k.deaths <- struct{}{}:
+	default: // nobody counts them
+	}
 }
 
 // watch waits for the end of one start and replaces it, unless it was ended on purpose.
@@ -53,10 +65,7 @@ func (k *keeper) watch(program *testkit.Program) {
 		return
 	}
 	k.program = nil
-	select {
-	case k.deaths <- struct{}{}:
-	default: // nobody counts them
-	}
+	k.died()
 	k.problem = errors.Join(k.problem, k.startLocked())
 }
 
