@@ -1,7 +1,9 @@
 package services
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -61,15 +63,33 @@ func (s *stand) publishVictim(k kind, when string) message {
 	s.t.Helper()
 	victim := s.batch(when, 1, amqp.Table{"do": "die-" + when})[0]
 	s.publish(victim)
-	if k.alone {
+	s.victims++
+	switch {
+	case k.alone:
 		select {
 		case <-s.host.keepers[0].deaths:
 		case <-s.ctx.Done():
 			s.t.Fatalf("%s killed nobody", victim.id)
 		}
+	case k.crowded: // who hands connections to the processes has to hear of the death first
+		s.unknown(s.victims)
+		s.quiet(300 * time.Millisecond)
 	}
 	s.publish(s.batch("bystander", 4, nil)...)
 	return victim
+}
+
+// unknown waits until so many requests have ended unknown.
+func (s *stand) unknown(n int) {
+	s.t.Helper()
+	name := fmt.Sprintf("rabbitonce_request_seconds_count{outcome=\"unknown\",queue=%q}", s.queue)
+	s.eventually("requests are cut off", func() error {
+		samples, err := s.replica.Metrics(s.ctx)
+		if err == nil && samples[name] < float64(n) {
+			err = fmt.Errorf("%v of %d", samples[name], n)
+		}
+		return err
+	})
 }
 
 // broken are the statuses that dead letters may have after a process died.

@@ -31,6 +31,7 @@ type stand struct {
 	dead    string
 
 	published map[string]message
+	victims   int // messages published that kill their process
 }
 
 // standNumber keeps names apart when a test runs more than once.
