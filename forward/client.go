@@ -74,6 +74,7 @@ type Client struct {
 	health    *http.Request   // nil: a TCP connect is enough
 	lookup    *target         // nil: nothing can be looked up
 	question  *http.Request   // what all lookups share
+	secrets   []string        // no error shows them
 	asking    *http.Transport // for lookups
 	buffers   sync.Pool       // of *[4096]byte, for answers
 }
@@ -106,6 +107,7 @@ func New(cfg Config, queue string) (*Client, error) {
 	if err := c.prepareLookup(); err != nil {
 		return nil, err
 	}
+	c.secrets = c.findSecrets()
 	return c, nil
 }
 
@@ -303,5 +305,5 @@ func (c *Client) failure(ctx context.Context, when string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("post to %s: %s: %w", c.target, when, err)
+	return c.hide(fmt.Errorf("post to %s: %s: %w", c.target, when, err))
 }

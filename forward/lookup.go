@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -48,6 +49,9 @@ func (f Finding) String() string {
 
 // checkLookup finds what is wrong with FORWARD_LOOKUP_URL, and with its absence.
 func (c *Config) checkLookup() error {
+	if c.OnUnknown == UnknownLookup && c.IdempotencyKey == KeyQuoted {
+		return errors.New("FORWARD_IDEMPOTENCY_KEY is quoted, and FORWARD_ON_UNKNOWN is lookup: a lookup asks for the key as it was sent, and whether a service stores the quotes is not known; set FORWARD_IDEMPOTENCY_KEY=plain")
+	}
 	if c.LookupURL == "" {
 		if c.OnUnknown == UnknownLookup {
 			return errors.New(lookupVariable + " is missing: FORWARD_ON_UNKNOWN=lookup needs it, like http://localhost:8080/payments/{id}")
@@ -124,9 +128,13 @@ func (c *Client) Lookup(ctx context.Context, id string) (Finding, error) {
 		if broken, ok := errors.AsType[*net.OpError](err); ok && broken.Op == "dial" && ctx.Err() == nil && c.lookupIsHere() {
 			finding = NoService
 		}
-		return finding, fmt.Errorf("get %s: %w", c.lookup, err)
+		return finding, c.hide(fmt.Errorf("get %s: %w", c.lookup, err))
 	}
+	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer))
 	_ = response.Body.Close()
+	if err != nil { // what breaks off is no answer
+		return NoAnswer, c.hide(fmt.Errorf("get %s: while the answer was read: %w", c.lookup, err))
+	}
 	switch status := response.StatusCode; {
 	case status >= 200 && status <= 299:
 		return FoundDone, nil

@@ -47,21 +47,32 @@ func (c *Client) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if c.health == nil {
-		conn, err := c.target.dial(ctx)
-		if err != nil {
-			return fmt.Errorf("connect to service: %w", err)
-		}
-		_ = conn.Close()
-		return nil
+		return c.connect(ctx)
 	}
 	return c.probeHTTP(ctx)
+}
+
+// connect opens a connection, with TLS where requests need it.
+func (c *Client) connect(ctx context.Context) error {
+	var conn net.Conn
+	var err error
+	if c.target.url.Scheme == "https" {
+		conn, err = c.target.dialTLS(ctx)
+	} else {
+		conn, err = c.target.dial(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("connect to service: %w", err)
+	}
+	_ = conn.Close()
+	return nil
 }
 
 func (c *Client) probeHTTP(ctx context.Context) error {
 	address := target{url: c.health.URL, network: c.target.network, addresses: c.target.addresses}
 	response, err := c.probing.RoundTrip(c.health.WithContext(ctx))
 	if err != nil {
-		return fmt.Errorf("get %s: %w", &address, err)
+		return c.hide(fmt.Errorf("get %s: %w", &address, err))
 	}
 	_ = response.Body.Close()
 	if response.StatusCode < 200 || response.StatusCode > 299 {

@@ -115,6 +115,9 @@ func decodeProblem(err error) string {
 		return fmt.Sprintf("%q is neither true nor false", number.Num)
 	}
 	if errors.As(err, &number) {
+		if number.Func == "ParseFloat" {
+			return fmt.Sprintf("%q is not a number", number.Num)
+		}
 		return fmt.Sprintf("%q is not a whole number", number.Num)
 	}
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {

@@ -20,6 +20,9 @@ func (s setback) sent() bool {
 	return s.reason == 0 && (s.outcome != forward.Reject || s.status != 0)
 }
 
+// cutOff tells whether the request ended without an answer.
+func (s setback) cutOff() bool { return s.outcome == forward.Unknown && s.status == 0 && s.reason == 0 }
+
 func (s setback) String() string {
 	switch {
 	case s.reason != 0:

@@ -23,7 +23,9 @@ func (q *queue) noteOutcome(res forward.Result) {
 	case forward.Done, forward.Unreachable:
 		return
 	}
-	q.setback(setback{outcome: res.Outcome, status: res.Status})
+	if !paced(res) {
+		q.setback(setback{outcome: res.Outcome, status: res.Status})
+	}
 	if res.Status != http.StatusConflict || res.Outcome != forward.Defer {
 		q.conflicts.Store(0)
 		return
@@ -33,6 +35,12 @@ func (q *queue) noteOutcome(res forward.Result) {
 		q.hint.Store(&hint)
 		q.log.Warn("the service has answered 409 several times in a row", "in_a_row", conflictsInARow, "hint", hint)
 	}
+}
+
+// paced tells of a service that says when it is ready for more: that is its own brake, and dead-letters nothing.
+func paced(res forward.Result) bool {
+	return res.Outcome == forward.Defer &&
+		(res.RetryAfter > 0 || res.Status == http.StatusTooManyRequests || res.Status == http.StatusServiceUnavailable)
 }
 
 // conflictsInARow is how many answers 409 make a hint.

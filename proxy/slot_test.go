@@ -186,3 +186,48 @@ func TestNoRequestAdvice(t *testing.T) {
 	}
 	b.drain(errDraining)
 }
+
+// A restart of the service cuts off what was under way: one setback, however many requests that were.
+func TestRequestsCutOffTogetherCountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := newThrottle(32, 20)
+		defer th.stop()
+		cut := setback{outcome: forward.Unknown}
+		for range 32 {
+			th.failed(cut)
+		}
+		if brake, streak := th.state(); brake != nil || streak != 1 {
+			t.Errorf("brake %v after %d", brake, streak)
+		}
+		for range 2 { // a service that dies again and again is another matter
+			time.Sleep(2 * cutOffTogether)
+			th.failed(cut)
+		}
+		if brake, _ := th.state(); brake == nil {
+			t.Error("no brake for a service that dies at each message")
+		}
+	})
+}
+
+// A service that says when it is ready for more paces itself.
+func TestBusyIsNoSetback(t *testing.T) {
+	for name, c := range map[string]struct {
+		res  forward.Result
+		want int
+	}{
+		"429":             {forward.Result{Outcome: forward.Defer, Status: 429}, 0},
+		"503":             {forward.Result{Outcome: forward.Defer, Status: 503}, 0},
+		"409, later":      {forward.Result{Outcome: forward.Defer, Status: 409, RetryAfter: time.Second}, 0},
+		"409":             {forward.Result{Outcome: forward.Defer, Status: 409}, 1},
+		"503 that fails":  {forward.Result{Outcome: forward.Fail, Status: 503}, 1},
+		"no answer":       {forward.Result{Outcome: forward.Unknown}, 1},
+		"not reached":     {forward.Result{Outcome: forward.Unreachable}, 0},
+		"done, as it was": {forward.Result{Outcome: forward.Done, Status: 200}, 0},
+	} {
+		b := newBench(t, &journal{}, "FORWARD_BRAKE_AFTER=20")
+		b.queue.noteOutcome(c.res)
+		if _, streak := b.queue.throttle.state(); streak != c.want {
+			t.Errorf("%s: %d setbacks, want %d", name, streak, c.want)
+		}
+	}
+}

@@ -22,9 +22,10 @@ type throttle struct {
 	waiting *list.List  // of *waiter, in order
 	wake    *time.Timer // calls grant when more may be handed out; nil while nobody waits for that
 
-	streak int  // messages in a row that did not end done
-	unsent int  // how many of the latest were dead letters without a request
-	proven bool // one has ended done since the start
+	streak int       // messages in a row that did not end done
+	cutOff time.Time // the latest request that ended without an answer and counted
+	unsent int       // how many of the latest were dead letters without a request
+	proven bool      // one has ended done since the start
 	brake  *braking
 	pauses backoff
 }
@@ -52,6 +53,8 @@ const (
 	brakeFirst   = 15 * time.Second
 	brakeLast    = 5 * time.Minute
 	rampStep     = 100 * time.Millisecond
+	// cutOffTogether is how long requests that end without an answer count as one setback.
+	cutOffTogether = time.Second
 	// heldMost is how long a delivery waits for a slot while the brake is on. It is found out at the end of a pause, so up
 	// to brakeLast later, and half of the 30 minutes after which the broker takes deliveries back are left then.
 	heldMost = longestHold - brakeLast
@@ -127,6 +130,12 @@ func (t *throttle) succeeded() (released bool) {
 func (t *throttle) failed(s setback) (braked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if s.cutOff() {
+		if time.Since(t.cutOff) < cutOffTogether {
+			return false // a restart of the service is one setback, however many requests it ends
+		}
+		t.cutOff = time.Now()
+	}
 	t.streak++
 	t.unsent++
 	if s.sent() {

@@ -201,7 +201,7 @@ func TestThrottleBrakePauses(t *testing.T) {
 		th := newThrottle(8, 20)
 		defer th.stop()
 		for range brakeEarly {
-			th.failed(setback{})
+			th.failed(setback{outcome: forward.Fail, status: 500})
 		}
 		began, tried := time.Now(), 0
 		for time.Since(began) < 10*time.Minute {
@@ -211,7 +211,7 @@ func TestThrottleBrakePauses(t *testing.T) {
 			if n := free(th); n != 0 {
 				t.Fatalf("%d more slots while it brakes", n)
 			}
-			th.failed(setback{})
+			th.failed(setback{outcome: forward.Fail, status: 500})
 			th.give()
 			tried++
 		}
