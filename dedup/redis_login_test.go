@@ -26,7 +26,9 @@ func TestARefusedLoginIsTheStoresTrouble(t *testing.T) {
 				}
 				s.backend.run(context.Background(), group)
 				for i, c := range group {
-					if c.err == nil || isForeign(c.err) || i == 0 && !strings.Contains(c.err.Error(), "REDIS_PASSWORD") {
+					// Valkey 9.1 may close the connection of a client without a login before its refusal was read.
+					named := c.err != nil && (strings.Contains(c.err.Error(), "REDIS_PASSWORD") || strings.Contains(c.err.Error(), "closed the connection"))
+					if c.err == nil || isForeign(c.err) || i == 0 && !named {
 						t.Errorf("operation %d of %d: %v", i+1, size, c.err)
 					}
 				}

@@ -13,7 +13,9 @@ func TestErrorsHideWhatTheServiceEchoes(t *testing.T) {
 		"status":  func(r *http.Request) string { return "HTTP/1.1 " + r.Header.Get("Authorization") + "\r\n\r\n" },
 		"version": func(r *http.Request) string { return r.RequestURI + "\r\n\r\n" },
 		"header":  func(r *http.Request) string { return "HTTP/1.1 200 OK\r\n" + r.Header.Get("X-Token") + "\r\n\r\n" },
-		"length":  func(r *http.Request) string { return "HTTP/1.1 200 OK\r\nContent-Length: " + r.Header.Get("X-Token") + "\r\n\r\n" },
+		"length": func(r *http.Request) string {
+			return "HTTP/1.1 200 OK\r\nContent-Length: " + r.Header.Get("X-Token") + "\r\n\r\n"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newRawServer(t, "tcp", "127.0.0.1:0", func(c *rawConn) {
