@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -74,11 +75,15 @@ func TestServiceCertificate(t *testing.T) {
 	s.must(err)
 	s.serveOn(listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
 	trusted := filepath.Join(dir, "trusted.pem")
-	writeFile(t, trusted, readFile(t, another.File))
+	writeFile(t, trusted, readFile(t, theirs.File))
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	r := s.start(env{"FORWARD_URL": "https://localhost:" + port + "/work", "FORWARD_TLS_CA_FILE": trusted, "RETRY_MAX_ATTEMPTS": "1"})
+	s.publish("first")
+	s.answered("first")
+	writeFile(t, trusted, readFile(t, another.File))
+	s.outage(1200 * time.Millisecond) // the connection is kept for less
 	s.publish("a", "b")
-	r.waitMetric(`rabbitonce_request_seconds_count{outcome="unreachable",queue="{queue}"}`, 2)
+	r.waitMetric(`rabbitonce_request_seconds_count{outcome="unreachable",queue="{queue}"}`, 1)
 	_, err = r.Logs.Wait(s.ctx, func(l testkit.LogLine) bool {
 		text, _ := l.Fields["error"].(string)
 		return l.Fields["part"] == "service" && strings.Contains(text, "certificate")
@@ -87,7 +92,7 @@ func TestServiceCertificate(t *testing.T) {
 	writeFile(t, trusted, readFile(t, theirs.File))
 	s.answered("a", "b")
 	s.settled()
-	s.once("a", "b")
+	s.once("first", "a", "b")
 	s.noLetters()
 }
 

@@ -47,7 +47,7 @@ func TestTermWithALongPOST(t *testing.T) {
 	s.begun("a", 1)
 	began := time.Now()
 	first.term()
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 5*time.Second { // with the race detector a process takes a second more to end
 		t.Errorf("it took %v to stop, SHUTDOWN_GRACE is 2s", took)
 	}
 	first.waitLog("the outcome of a request is unknown: the service may have done the work", "id", "a")
