@@ -23,12 +23,13 @@ func (c *Client) findSecrets() []string {
 	}
 	own, _ := parseOwnHeaders(c.config.Headers, c.queue) // without an error: they were validated
 	for _, header := range own {
-		value, _ := header.value.fixed()
 		if header.name == "Host" || header.name == "Connection" {
 			continue
 		}
-		_, credentials, _ := strings.Cut(value, " ") // after Bearer or Basic
-		add(value, credentials)
+		for _, piece := range header.value {
+			add(strings.TrimSpace(piece.literal))
+			add(strings.Fields(piece.literal)...) // what comes after Bearer or Basic
+		}
 	}
 	addURL := func(u *url.URL, auth string) {
 		add(auth, strings.TrimPrefix(auth, "Basic "), u.RawQuery)

@@ -29,7 +29,7 @@ func TestErrorsHideWhatTheServiceEchoes(t *testing.T) {
 			})
 			client := newClient(t, Config{
 				URL: server.url() + "/hook?token=hunter2", HealthPath: "/ready?key=hunter2", OnUnknown: UnknownLookup, LookupURL: server.url() + "/of/{id}?token=hunter2",
-				Headers: "Authorization: Bearer hunter2\nX-Token: hunter2",
+				Headers: "Authorization: Bearer hunter2\nX-Token: hunter2 {id}",
 			})
 			result := client.Post(t.Context(), &Request{IdempotencyKey: "k"})
 			_, lookup := client.Lookup(t.Context(), "k")

@@ -103,10 +103,7 @@ func (q *queue) publishOut(hold context.Context, to destination, sent letter) er
 			cancel(cause)
 			return
 		}
-		late, end := context.WithTimeout(ctx, lastWord)
-		defer end()
-		<-late.Done()
-		cancel(cause)
+		time.AfterFunc(lastWord, func() { cancel(cause) })
 	})
 	defer stop()
 	return q.publisher.publish(ctx, to, sent)

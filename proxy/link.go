@@ -17,7 +17,6 @@ const idleOutlets = 16
 type link struct {
 	open     func() (outlet, error)  // a new channel
 	declare  func(destination) error // makes sure that the queue is there
-	ages     *ages                   // of the queues, over all connections
 	isClosed func() bool
 	hangUp   func() // ends every call that waits
 
@@ -46,7 +45,7 @@ func (b *broker) dialLink(ctx context.Context) (*link, error) {
 }
 
 func newLink(notices <-chan blocking) *link {
-	return &link{ages: &ages{}, notices: notices, watched: make(chan struct{}), blocked: newBlockage(), sightings: map[string]*sighting{}}
+	return &link{notices: notices, watched: make(chan struct{}), blocked: newBlockage(), sightings: map[string]*sighting{}}
 }
 
 // put publishes m and waits for the broker's word until giveUp is closed.
@@ -54,18 +53,18 @@ func (l *link) put(to destination, m letter, giveUp <-chan struct{}) error {
 	err := l.tryPut(to, m, giveUp)
 	if errors.Is(err, errUnroutable) { // the queue was deleted since it was last seen
 		l.forget(to.queue)
-		l.ages.gone(to.queue)
 		err = l.tryPut(to, m, giveUp)
 	}
 	return err
 }
 
 func (l *link) tryPut(to destination, m letter, giveUp <-chan struct{}) error {
-	if err := l.ensure(to); err != nil {
+	since, err := l.ensure(to)
+	if err != nil {
 		return publishError(err, len(m.Body))
 	}
-	if err := l.settle(to, giveUp); err != nil {
-		return err
+	if to.arguments != nil && !l.settle(time.Until(since.Add(settlingTime)), giveUp) {
+		return errNoConfirm
 	}
 	free, err := l.take()
 	if err != nil {
@@ -75,11 +74,11 @@ func (l *link) tryPut(to destination, m letter, giveUp <-chan struct{}) error {
 	return publishError(free.send(to.queue, m, giveUp), len(m.Body))
 }
 
-// sighting is whether a queue was seen on this connection. Who holds the turn may declare the queue: a quorum queue that
-// is being declared has no leader yet, and refuses what a second publisher, told that it exists, sends right away.
+// sighting is since when a queue is known on this connection. Who holds the turn may declare the queue: a quorum queue
+// that is being declared has no leader yet, and refuses what a second publisher, told that it exists, sends right away.
 type sighting struct {
-	turn chan struct{} // holds one token; who has it owns seen
-	seen bool
+	turn  chan struct{} // holds one token; who has it owns since
+	since time.Time     // zero: it was not seen, or is gone
 }
 
 // see runs a function on the sighting of a queue.
@@ -96,42 +95,48 @@ func (l *link) see(queue string, with func(*sighting) error) error {
 	return with(s)
 }
 
-// ensure has the queue declared unless it was seen before.
-func (l *link) ensure(to destination) error {
-	return l.see(to.queue, func(s *sighting) error {
-		if s.seen {
-			return nil
+// ensure has the queue declared unless it was seen before, and returns since when it is known.
+func (l *link) ensure(to destination) (since time.Time, err error) {
+	err = l.see(to.queue, func(s *sighting) error {
+		if s.since.IsZero() {
+			if err := l.declare(to); err != nil {
+				return err
+			}
+			s.since = time.Now()
 		}
-		err := l.declare(to)
-		s.seen = err == nil
-		return err
+		since = s.since
+		return nil
 	})
+	return since, err
 }
 
-// settle waits until a queue of our own is old enough, or until giveUp is closed.
-func (l *link) settle(to destination, giveUp <-chan struct{}) error {
-	if to.arguments == nil {
-		return nil
-	}
-	left := l.ages.seen(to.queue)
+// settlingTime is how long a queue that this process may have declared must have been known before anything is put into
+// it that is acknowledged elsewhere for that. A node of RabbitMQ 3.10 that is killed within a second of the declaration of
+// a quorum queue comes back with a queue that has no leader, and what it had confirmed is out of reach for good: the
+// declaration is on disk, the registration of the queue's log is not yet (ra_directory saves when it was idle for half a
+// second, https://github.com/rabbitmq/ra/blob/main/src/ra_directory.erl). Whoever finds a queue cannot tell its age:
+// another replica may have declared it just before.
+const settlingTime = 2 * time.Second
+
+// settle waits; false means that giveUp was closed before.
+func (l *link) settle(left time.Duration, giveUp <-chan struct{}) bool {
 	if left <= 0 {
-		return nil
+		return true
 	}
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-l.watched: // what follows fails, and says why
-		return nil
 	case <-giveUp:
-		return errNoConfirm
+		return false
 	}
+	return true
 }
 
 func (l *link) forget(queue string) {
 	_ = l.see(queue, func(s *sighting) error {
-		s.seen = false
+		s.since = time.Time{}
 		return nil
 	})
 }

@@ -153,7 +153,7 @@ func TestBrake(t *testing.T) {
 func TestConflictHint(t *testing.T) {
 	b := newBench(t, &journal{})
 	answer := func(outcome forward.Outcome, status int) string {
-		b.queue.noteOutcome(forward.Result{Outcome: outcome, Status: status})
+		b.queue.noteOutcome(forward.Result{Outcome: outcome, Status: status}, time.Now())
 		return b.queue.status().Hint
 	}
 	for _, status := range []int{409, 409, 503, 409, 409} {

@@ -164,8 +164,9 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	case stepPost:
 		m.met = true
 		slot.begin()
+		began := time.Now()
 		res := q.post(work, m, claim)
-		q.noteOutcome(res) // before the next one has the slot
+		q.noteOutcome(res, began) // before the next one has the slot
 		slot.free()
 		return q.conclude(work, hold, m, claim, res)
 	case stepAck:

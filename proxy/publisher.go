@@ -31,8 +31,6 @@ type publisher struct {
 
 	connecting chan struct{} // holds one token: who has it may dial
 
-	ages ages
-
 	mu     sync.Mutex
 	link   *link                    // nil before the first connection
 	places map[string]chan struct{} // by queue, one token a message under way
@@ -173,7 +171,6 @@ func (p *publisher) adopt(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		l.ages = &p.ages
 		p.link = l
 		p.work.Go(func() { p.watch(l) })
 	}

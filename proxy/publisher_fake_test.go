@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 )
 
 // fakeBroker makes links whose queues answer as a test says. Its methods are for the test's goroutine and the
@@ -13,6 +14,7 @@ type fakeBroker struct {
 	answers  map[string]func() error // by queue; nil means a confirm at once
 	declares chan struct{}           // a declaration waits for its end; nil does not
 	declared []string
+	old      []string // queues that a new link has known for long
 	links    []*fakeLink
 	outlets  int // opened
 	closed   int // outlets closed
@@ -43,6 +45,9 @@ func (b *fakeBroker) publisher(t *testing.T) *publisher {
 func (b *fakeBroker) dial(context.Context) (*link, error) {
 	f := &fakeLink{notices: make(chan blocking, 1), dead: make(chan struct{})}
 	l := newLink(f.notices)
+	for _, queue := range b.old {
+		l.sightings[queue] = &sighting{turn: make(chan struct{}, 1), since: time.Now().Add(-settlingTime)}
+	}
 	l.open = func() (outlet, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -311,7 +311,8 @@ func TestANewQueueSettlesBeforeItIsUsed(t *testing.T) {
 		publish(own, settlingTime)
 		publish(own, 0)
 		b.latest().end()
-		publish(own, 0) // over another connection
+		publish(own, settlingTime) // over another connection: it may have been declared anew meanwhile
+		publish(own, 0)
 		returns := 1
 		b.answer("a", func() error {
 			if returns--; returns >= 0 {

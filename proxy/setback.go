@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"rabbitonce/dedup"
 	"rabbitonce/forward"
@@ -13,6 +14,7 @@ type setback struct {
 	outcome forward.Outcome // of its request; meaningless with a reason
 	status  int             // of the answer; 0 without one
 	reason  dedup.Reason    // missing ID or conflict: there was no request
+	began   time.Time       // of its request
 }
 
 // sent tells whether there was a request: one that could not be made from the message is rejected without a status.

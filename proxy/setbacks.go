@@ -18,13 +18,13 @@ func (q *queue) wellDone() {
 
 // noteOutcome tells the throttle how a request ended, when it did not end done. A service that was not reached is no
 // setback: the queue pauses for it.
-func (q *queue) noteOutcome(res forward.Result) {
+func (q *queue) noteOutcome(res forward.Result, began time.Time) {
 	switch res.Outcome {
 	case forward.Done, forward.Unreachable:
 		return
 	}
 	if !paced(res) {
-		q.setback(setback{outcome: res.Outcome, status: res.Status})
+		q.setback(setback{outcome: res.Outcome, status: res.Status, began: began})
 	}
 	if res.Status != http.StatusConflict || res.Outcome != forward.Defer {
 		q.conflicts.Store(0)

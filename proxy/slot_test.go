@@ -187,24 +187,30 @@ func TestNoRequestAdvice(t *testing.T) {
 	b.drain(errDraining)
 }
 
-// A restart of the service cuts off what was under way: one setback, however many requests that were.
+// A restart of a service that worked cuts off what was under way: one setback, however many requests that were. What begins
+// after it counts by itself, however quickly it ends: a service that only closes connections is no restart.
 func TestRequestsCutOffTogetherCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := newThrottle(32, 20)
 		defer th.stop()
-		cut := setback{outcome: forward.Unknown}
+		th.succeeded()
+		cut := setback{outcome: forward.Unknown, began: time.Now()}
+		time.Sleep(time.Second)
 		for range 32 {
 			th.failed(cut)
 		}
 		if brake, streak := th.state(); brake != nil || streak != 1 {
 			t.Errorf("brake %v after %d", brake, streak)
 		}
-		for range 2 { // a service that dies again and again is another matter
-			time.Sleep(2 * cutOffTogether)
-			th.failed(cut)
+		for range 19 {
+			th.failed(setback{outcome: forward.Unknown, began: time.Now()})
 		}
 		if brake, _ := th.state(); brake == nil {
-			t.Error("no brake for a service that dies at each message")
+			t.Error("no brake for a service that answers nothing")
+		}
+		th.succeeded()
+		if th.failed(setback{outcome: forward.Unknown, began: time.Now()}); th.streak != 1 {
+			t.Errorf("%d in a row after a success", th.streak)
 		}
 	})
 }
@@ -225,7 +231,7 @@ func TestBusyIsNoSetback(t *testing.T) {
 		"done, as it was": {forward.Result{Outcome: forward.Done, Status: 200}, 0},
 	} {
 		b := newBench(t, &journal{}, "FORWARD_BRAKE_AFTER=20")
-		b.queue.noteOutcome(c.res)
+		b.queue.noteOutcome(c.res, time.Now())
 		if _, streak := b.queue.throttle.state(); streak != c.want {
 			t.Errorf("%s: %d setbacks, want %d", name, streak, c.want)
 		}

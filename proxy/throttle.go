@@ -9,8 +9,9 @@ import (
 
 // throttle hands out a queue's worker slots: how many messages may be worked on at once. After a start, and after the
 // service was away, it begins with one and doubles ten times a second, counted from the first message that comes then, so
-// that a cold service is not hit by all at once (ramp). When one message after the other does not end done it falls back to one at a time, with growing pauses, until
-// one does (brake): a wrong setting must not empty a queue into the dead letters. It is safe for concurrent use.
+// that a cold service is not hit by all at once (ramp). When one message after the other does not end done it falls back
+// to one at a time, with growing pauses, until one does (brake): a wrong setting must not empty a queue into the dead
+// letters. It is safe for concurrent use.
 type throttle struct {
 	most  int // slots when all is well
 	after int // messages in a row that did not end done before it brakes; 0 never brakes
@@ -23,7 +24,7 @@ type throttle struct {
 	wake    *time.Timer // calls grant when more may be handed out; nil while nobody waits for that
 
 	streak int       // messages in a row that did not end done
-	cutOff time.Time // the latest request that ended without an answer and counted
+	lost   time.Time // when the streak began with a request that ended without an answer
 	unsent int       // how many of the latest were dead letters without a request
 	proven bool      // one has ended done since the start
 	brake  *braking
@@ -53,8 +54,6 @@ const (
 	brakeFirst   = 15 * time.Second
 	brakeLast    = 5 * time.Minute
 	rampStep     = 100 * time.Millisecond
-	// cutOffTogether is how long requests that end without an answer count as one setback.
-	cutOffTogether = time.Second
 	// heldMost is how long a delivery waits for a slot while the brake is on. It is found out at the end of a pause, so up
 	// to brakeLast later, and half of the 30 minutes after which the broker takes deliveries back are left then.
 	heldMost = longestHold - brakeLast
@@ -130,11 +129,13 @@ func (t *throttle) succeeded() (released bool) {
 func (t *throttle) failed(s setback) (braked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s.cutOff() {
-		if time.Since(t.cutOff) < cutOffTogether {
-			return false // a restart of the service is one setback, however many requests it ends
-		}
-		t.cutOff = time.Now()
+	now := time.Now()
+	switch {
+	case !s.cutOff():
+	case t.streak == 0:
+		t.lost = now
+	case t.proven && s.began.Before(t.lost):
+		return false // a restart of a service that worked is one setback, however many requests it ends
 	}
 	t.streak++
 	t.unsent++
@@ -144,7 +145,6 @@ func (t *throttle) failed(s setback) (braked bool) {
 	if t.after == 0 {
 		return false
 	}
-	now := time.Now()
 	switch {
 	case t.brake == nil && t.streak < t.after && t.unsent < brakeEarly && (t.proven || t.streak < brakeEarly):
 		return false

@@ -143,8 +143,10 @@ func replicaOf(ctx context.Context, kind failing, slots int, took time.Duration,
 			return err
 		}
 		defer th.give()
+		s := kind.setback
+		s.began = time.Now()
 		time.Sleep(took)
-		th.failed(kind.setback)
+		th.failed(s)
 		requests.Add(1)
 		return nil
 	}
@@ -167,6 +169,7 @@ func TestThrottleKeepsAQueue(t *testing.T) {
 	for name, kind := range map[string]failing{
 		"wrong path": {setback: setback{outcome: forward.Fail, status: 404}, attempts: 6},
 		"rejected":   {setback: setback{outcome: forward.Reject, status: 400}, attempts: 1},
+		"no answer":  {setback: setback{outcome: forward.Unknown}, attempts: 1}, // with FORWARD_ON_UNKNOWN=deadletter
 		"missing ID": {setback: setback{reason: dedup.ReasonMissingID}, attempts: 1},
 		"conflict":   {setback: setback{reason: dedup.ReasonConflict}, attempts: 1, proven: true, inTurn: true},
 	} {

@@ -71,7 +71,7 @@ func (q *queue) unclaimedAttempt(work, hold context.Context, m *message, slot *h
 	} else {
 		res.Err = err
 	}
-	q.noteOutcome(res) // before the next one has the slot
+	q.noteOutcome(res, began) // before the next one has the slot
 	slot.free()
 	q.noteDropped(m, res)
 	rules := q.rules
