@@ -1,133 +1,16 @@
 package proxy
 
 import (
-	"context"
-	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"rabbitonce/dedup"
 )
-
-// bench is a queue without a broker: deliveries are handed to its pipeline, and what it settles is read from a
-// session that has no channel. The store is the memory store, the service a real HTTP server.
-type bench struct {
-	queue   *queue
-	session *session
-	hold    context.Context
-	drain   context.CancelCauseFunc
-	work    context.Context
-	abort   context.CancelCauseFunc
-}
-
-func newBench(t *testing.T, service http.Handler, more ...string) *bench {
-	t.Helper()
-	server := httptest.NewServer(service)
-	for i := range more {
-		more[i] = strings.ReplaceAll(more[i], "http://SERVICE", server.URL)
-	}
-	cfg := mustLoad(t, lastWins(four(append([]string{
-		"DEDUP_STORE=memory", "REDIS_URL=", "FORWARD_URL=" + server.URL, "RETRY_BACKOFF=10ms", "FORWARD_TIMEOUT=2s", "DEDUP_LEASE=1s", "FORWARD_BRAKE_AFTER=0",
-	}, more...)...)))
-	p, err := New(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{queue: p.queues[0]}
-	b.work, b.abort = context.WithCancelCause(context.Background())
-	b.hold, b.drain = context.WithCancelCause(b.work)
-	b.session = &session{settled: make(chan settlement, 100), ended: make(chan struct{})}
-	var background sync.WaitGroup
-	life, die := context.WithCancel(context.Background())
-	background.Go(func() { _ = p.store.Run(life) })
-	background.Go(func() { p.storeGate.run(life) })
-	background.Go(func() { b.queue.serviceGate.run(life) })
-	t.Cleanup(func() {
-		b.abort(errDraining)
-		b.queue.handlers.Wait()
-		die()
-		background.Wait()
-		b.queue.service.Close()
-		server.Close()
-	})
-	return b
-}
-
-// deliver hands a message over, as a session does.
-func (b *bench) deliver(tag uint64, id, body string) {
-	d := &delivery{DeliveryTag: tag, MessageId: id, Body: []byte(body), RoutingKey: "orders"}
-	b.queue.begin(b.work, b.hold, b.session, d)
-}
-
-// settled waits for n settlements and returns them by tag.
-func (b *bench) settled(t *testing.T, n int) map[uint64]string {
-	t.Helper()
-	got := map[uint64]string{}
-	for range n {
-		select {
-		case s := <-b.session.settled:
-			got[s.tag] = map[settleVerb]string{settleAck: "ack", settleGiveBack: "back", settleReject: "reject"}[s.verb]
-			if s.sent != nil {
-				close(s.sent)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("only %v settled", got)
-		}
-	}
-	return got
-}
-
-// journal is a service that answers what its body says and remembers what it saw.
-type journal struct {
-	mu    sync.Mutex
-	calls []string // key attempt flagged
-	now   int
-	most  int // requests for any key at once
-	gates map[string]chan struct{}
-}
-
-func (j *journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	j.mu.Lock()
-	j.now++
-	j.most = max(j.most, j.now)
-	line := r.Header.Get("Idempotency-Key") + " " + r.Header.Get("Delivery-Attempt")
-	if r.Header.Get("Delivery-Outcome-Unknown") == "true" {
-		line += " flagged"
-	}
-	j.calls = append(j.calls, line)
-	gate := j.gates[r.Header.Get("Idempotency-Key")]
-	codes := strings.Fields(string(body))
-	j.mu.Unlock()
-	if gate != nil {
-		<-gate
-	}
-	j.mu.Lock()
-	j.now--
-	j.mu.Unlock()
-	attempt, _ := strconv.Atoi(r.Header.Get("Delivery-Attempt"))
-	code, _ := strconv.Atoi(codes[min(attempt, len(codes))-1])
-	w.WriteHeader(code)
-}
-
-func (j *journal) seen() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return append([]string(nil), j.calls...)
-}
 
 func TestCopiesAreExecutedOnce(t *testing.T) {
 	j := &journal{}
@@ -268,75 +151,6 @@ func TestUnreachableUsesNoAttempt(t *testing.T) {
 	}
 }
 
-// TestObserveForwardsEverythingAndCounts sends copies, a conflict, a message without an ID and one that is dead: each
-// is POSTed.
-func TestObserveForwardsEverythingAndCounts(t *testing.T) {
-	j := &journal{}
-	b := newBench(t, j, "DEDUP_MODE=observe")
-	b.deliver(1, "m", "200")
-	b.settled(t, 1)
-	b.deliver(2, "m", "200")
-	b.settled(t, 1)
-	b.deliver(3, "m", "200 ")
-	b.settled(t, 1)
-	b.deliver(4, "", "200")
-	b.settled(t, 1)
-	if diff := cmp.Diff([]string{"m 1", "m 1 flagged", "m 1 flagged", " 1 flagged"}, j.seen()); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
-	for kind, want := range map[duplicate]float64{duplicateDone: 1, duplicateConflict: 1, duplicateBusy: 0} {
-		if got := counterValue(b.queue.metrics.duplicates[kind]); got != want {
-			t.Errorf("%v counted %v times, want %v", kind, got, want)
-		}
-	}
-}
-
-func counterValue(c prometheus.Counter) float64 {
-	var m dto.Metric
-	_ = c.Write(&m)
-	return m.GetCounter().GetValue()
-}
-
-// TestStoreDownForward has no store at all: messages are POSTed, flagged, and what could not be recorded is counted
-// at the end.
-func TestStoreDownForward(t *testing.T) {
-	j := &journal{}
-	b := newBench(t, j, "DEDUP_STORE=redis", "REDIS_URL=redis://127.0.0.1:1", "DEDUP_ON_STORE_DOWN=forward")
-	b.deliver(1, "m", "500 200")
-	if got := b.settled(t, 1); got[1] != "ack" {
-		t.Errorf("settled %v", got)
-	}
-	if diff := cmp.Diff([]string{"m 1 flagged", "m 2 flagged"}, j.seen()); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
-	b.abort(errGraceOver)
-	b.queue.handlers.Wait()
-	if got := counterValue(b.queue.metrics.unrecorded); got != 1 {
-		t.Errorf("%v unrecorded, want 1", got)
-	}
-}
-
-func (b *bench) record(t *testing.T, id string) dedup.Record {
-	t.Helper()
-	key := dedup.Key(b.queue.cfg.Dedup.Prefix, b.queue.cfg.Dedup.Consumer, dedup.ID{Value: id})
-	rec, _, err := b.queue.store.Inspect(context.Background(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec
-}
-
-// waitUntil polls for a state that no channel tells of.
-func waitUntil(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain")
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // TestALeaseNearItsEndPermitsNoPOST ages a lease that nobody renews.
 func TestALeaseNearItsEndPermitsNoPOST(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -367,37 +181,4 @@ func TestALeaseNearItsEndPermitsNoPOST(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestLetterKeepsTheMessageAndTellsItsStory(t *testing.T) {
-	b := newBench(t, &journal{})
-	stamp := time.Unix(1700000000, 0)
-	m := &message{seen: time.Unix(1800000000, 0), delivery: &delivery{
-		Headers: amqp.Table{
-			"a": int32(1), "x-rabbitonce-status": int64(1), "x-rabbitonce-error": "old", "x-delivery-count": int64(3), "CC": []any{"orders"},
-		},
-		ContentType: "text/x", ContentEncoding: "gzip", DeliveryMode: 1, Priority: 3, CorrelationId: "c", ReplyTo: "r", Expiration: "60000",
-		MessageId: "m", Timestamp: stamp, Type: "t", UserId: "u", AppId: "app", Exchange: "ex", RoutingKey: "rk", Body: []byte("\x00body"),
-	}}
-	got, _ := b.queue.compose(m, obituary{reason: dedup.ReasonRejected, deadID: "0011223344556677", attempts: 2, status: 422, response: []byte("no\xff")})
-	deadAt, _ := got.Headers["x-rabbitonce-dead-at"].(string)
-	if at, err := time.Parse(time.RFC3339Nano, deadAt); err != nil || time.Since(at) > time.Minute {
-		t.Errorf("dead-at is %q", deadAt)
-	}
-	want := letter{
-		Headers: table{
-			"a": int32(1), "x-rabbitonce-reason": "rejected", "x-rabbitonce-attempts": int64(2), "x-rabbitonce-status": int64(422),
-			"x-rabbitonce-response": "no?", "x-rabbitonce-queue": "orders", "x-rabbitonce-exchange": "ex", "x-rabbitonce-routing-key": "rk",
-			"x-rabbitonce-first-seen": "2027-01-15T08:00:00Z", "x-rabbitonce-dead-at": deadAt, "x-rabbitonce-dead-id": "0011223344556677",
-			"x-rabbitonce-cc": []any{"orders"}, "x-rabbitonce-expiration": "60000", "x-rabbitonce-user-id": "u",
-		},
-		ContentType: "text/x", ContentEncoding: "gzip", DeliveryMode: 2, Priority: 3, CorrelationId: "c", ReplyTo: "r",
-		MessageId: "m", Timestamp: stamp, Type: "t", AppId: "app", Body: []byte("\x00body"),
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("letter (-want +got):\n%s", diff)
-	}
-	if len(m.Headers) != 5 {
-		t.Errorf("the delivery's own headers were changed: %v", m.Headers)
-	}
 }

@@ -19,12 +19,12 @@ func TestTwoNodesAreLost(t *testing.T) {
 	answer := make(chan struct{})
 	var consuming, publishing, third leg
 	for i, l := range []*leg{&publishing, &consuming, &third} {
-		l.node = shared.cluster.Nodes[i]
+		l.node = shared.Cluster.Nodes[i]
 		l.open(t)
 	}
 	publishing.Refuse()
 	third.Refuse()
-	s := newStandVia(t, shared.cluster.Nodes[0].URLVia(publishing.Addr+","+consuming.Addr+","+third.Addr), func(r testkit.Received) testkit.Action {
+	s := newStandVia(t, shared.Cluster.Nodes[0].URLVia(publishing.Addr+","+consuming.Addr+","+third.Addr), func(r testkit.Received) testkit.Action {
 		held := testkit.Action{Status: http.StatusBadRequest}
 		if strings.HasSuffix(r.Key, "held") {
 			held.Wait = answer
@@ -57,7 +57,7 @@ func TestTwoNodesAreLost(t *testing.T) {
 	s.must(publishing.node.Kill())
 	s.must(consuming.node.Resume())
 	s.outage(3 * time.Second)
-	s.must(shared.cluster.StartAll(s.ctx))
+	s.must(shared.Cluster.StartAll(s.ctx))
 
 	s.begun(map[string]int{"fail-held": 2})
 	s.progress()

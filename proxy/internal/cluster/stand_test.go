@@ -34,7 +34,7 @@ var members = amqp.Table{"x-quorum-initial-group-size": 3}
 // newStand returns a stand whose replica is at work. Each POST takes a moment, so that some are under way at any time.
 func newStand(t *testing.T, behaviour testkit.Behaviour) *stand {
 	t.Helper()
-	return newStandVia(t, shared.cluster.URL(), behaviour)
+	return newStandVia(t, shared.Cluster.URL(), behaviour)
 }
 
 // newStandVia is newStand with a replica that is given another URL of the cluster.
@@ -42,8 +42,8 @@ func newStandVia(t *testing.T, url string, behaviour testkit.Behaviour) *stand {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	s := &stand{t: t, ctx: ctx, nodes: shared.cluster.Nodes, queue: t.Name()}
-	s.must(shared.cluster.StartAll(ctx))               // a test that failed may have left nodes dead
+	s := &stand{t: t, ctx: ctx, nodes: shared.Cluster.Nodes, queue: t.Name()}
+	s.must(shared.Cluster.StartAll(ctx))               // a test that failed may have left nodes dead
 	s.eventually("queues are declared", func() error { // a cluster that was just put together again may not be ready for it
 		return s.onAnyNode(func(c *testkit.Client) error {
 			if err := c.DeclareQuorum(s.queue, members); err != nil {
@@ -56,8 +56,8 @@ func newStandVia(t *testing.T, url string, behaviour testkit.Behaviour) *stand {
 	s.service, err = testkit.StartService(behaviour)
 	s.must(err)
 	t.Cleanup(func() { s.closed(s.service.Close()) })
-	s.replica, err = testkit.StartReplica(shared.binary.Path, map[string]string{
-		"RABBITMQ_URL": url, "REDIS_URL": shared.redis.URL, "QUEUES": s.queue, "FORWARD_URL": s.service.URL + "/work",
+	s.replica, err = testkit.StartReplica(shared.Binary.Path, map[string]string{
+		"RABBITMQ_URL": url, "REDIS_URL": shared.Redis.URL, "QUEUES": s.queue, "FORWARD_URL": s.service.URL + "/work",
 		"DEDUP_PREFIX": s.queue, "ADMIN_ADDR": "", "FORWARD_BRAKE_AFTER": "0", "RETRY_HOLD": "1s", "RETRY_BACKOFF": "2s",
 	})
 	s.must(err)
@@ -70,11 +70,8 @@ func newStandVia(t *testing.T, url string, behaviour testkit.Behaviour) *stand {
 
 func (s *stand) closeReplica() {
 	s.closed(s.replica.Close())
-	text := s.replica.Logs.Text()
-	for _, alarm := range []string{"DATA RACE", "panic:", "fatal error:"} {
-		if strings.Contains(text, alarm) {
-			s.t.Errorf("replica: %s:\n%s", alarm, text)
-		}
+	for _, alarm := range s.replica.Alarms() {
+		s.t.Errorf("replica: %s:\n%s", alarm, s.replica.Logs.Text())
 	}
 	if s.t.Failed() {
 		s.t.Logf("the end of the log of the replica:\n%s", s.replica.Logs.Tail(40))

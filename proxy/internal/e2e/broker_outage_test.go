@@ -15,15 +15,7 @@ import (
 // TestBrokerTrouble runs one after another what would disturb the other tests, on a broker of its own.
 func TestBrokerTrouble(t *testing.T) {
 	t.Parallel()
-	broker, err := testkit.StartBroker(t.Context(), testkit.BrokerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	broker := ownBroker(t, testkit.BrokerOptions{})
 	t.Run("stuck dead-letter queue", func(t *testing.T) { stuckDeadLetterQueue(t, broker) })
 	t.Run("message too large", func(t *testing.T) { messageTooLarge(t, broker) })
 	t.Run("memory alarm", func(t *testing.T) { memoryAlarm(t, broker) })
@@ -40,7 +32,7 @@ func TestBrokerTrouble(t *testing.T) {
 // Catches: a session that does not come back, deliveries of the old session settled on the new one (lost), redelivered ones POSTed
 // again although their success is on record, work given up with its session.
 func brokerOutage(t *testing.T, broker *testkit.Broker, breakIt func(context.Context) error) {
-	s := newStandOn(t, broker, shared.redis, func(testkit.Received) testkit.Action {
+	s := newStandOn(t, broker, shared.Redis, func(testkit.Received) testkit.Action {
 		return testkit.Action{Delay: 50 * time.Millisecond}
 	})
 	orders := ids("order", 400)
@@ -79,7 +71,7 @@ func (r *replica) saysNoLetters() {
 func memoryAlarm(t *testing.T, broker *testkit.Broker) {
 	reject, accept := make(chan struct{}), make(chan struct{})
 	rejects := ids("reject", 5)
-	s := newStandOn(t, broker, shared.redis, func(r testkit.Received) testkit.Action {
+	s := newStandOn(t, broker, shared.Redis, func(r testkit.Received) testkit.Action {
 		if slices.Contains(rejects, r.Key) {
 			return testkit.Action{Wait: reject, Status: 400}
 		}

@@ -213,7 +213,7 @@ func TestStrictOrderGoesOnWithoutTheStore(t *testing.T) {
 		}
 	})
 	answer := make(chan struct{})
-	s := newStandOn(t, shared.broker, redis, func(r testkit.Received) testkit.Action {
+	s := newStandOn(t, shared.Broker, redis, func(r testkit.Received) testkit.Action {
 		if r.Key == "a" {
 			return testkit.Action{Wait: answer}
 		}

@@ -200,7 +200,7 @@ type recorded struct {
 // inspect asks the program what is recorded of an ID.
 func (s *stand) inspect(id string) recorded {
 	s.t.Helper()
-	c := exec.CommandContext(s.ctx, shared.binary.Path, "inspect", "-json", s.queue, id)
+	c := exec.CommandContext(s.ctx, shared.Binary.Path, "inspect", "-json", s.queue, id)
 	c.Env, c.Stderr = []string{}, os.Stderr
 	for name, value := range s.redriveEnv() {
 		c.Env = append(c.Env, name+"="+value)

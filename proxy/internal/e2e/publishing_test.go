@@ -28,7 +28,7 @@ func (s *stand) resume(queue string) {
 // Catches: one dead-letter queue that does not confirm holding up the letters of another queue, a connection given up for it, letters lost or acked without a confirm, a
 // drain that waits for the confirm.
 func stuckDeadLetterQueue(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, func(testkit.Received) testkit.Action { return testkit.Action{Status: http.StatusBadRequest} })
+	s := newStandOn(t, broker, shared.Redis, func(testkit.Received) testkit.Action { return testkit.Action{Status: http.StatusBadRequest} })
 	other := s.queue + ".other"
 	s.declare(other)
 	s.must(s.client.Delete(s.dead)) // only a quorum queue can be suspended so
@@ -142,7 +142,7 @@ func TestAWaitQueueWithOtherArguments(t *testing.T) {
 
 // messageTooLarge lowers the broker's limit for everybody. Catches: a message over it lost, or sent again in a hot loop, or holding up the letters of others.
 func messageTooLarge(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, func(testkit.Received) testkit.Action { return testkit.Action{Status: http.StatusBadRequest} })
+	s := newStandOn(t, broker, shared.Redis, func(testkit.Received) testkit.Action { return testkit.Action{Status: http.StatusBadRequest} })
 	limit := func(bytes string) {
 		_, err := broker.Ctl(s.ctx, "eval", "application:set_env(rabbit, max_message_size, "+bytes+"), persistent_term:put(max_message_size, "+bytes+").")
 		s.must(err)

@@ -34,7 +34,7 @@ func (s *stand) redriveEnv(settings ...env) env {
 // redriveWith runs the command to its end.
 func (s *stand) redriveWith(settings env, args ...string) redriven {
 	s.t.Helper()
-	c := exec.CommandContext(s.ctx, shared.binary.Path, append([]string{"redrive"}, args...)...)
+	c := exec.CommandContext(s.ctx, shared.Binary.Path, append([]string{"redrive"}, args...)...)
 	c.Env = []string{}
 	for name, value := range s.redriveEnv(settings) {
 		c.Env = append(c.Env, name+"="+value)
@@ -96,7 +96,7 @@ func (s *stand) putBack(n int, flags ...string) summary {
 // startRedrive starts the command and does not wait for it.
 func (s *stand) startRedrive(settings env, flags ...string) *replica {
 	s.t.Helper()
-	process, err := testkit.StartReplica(shared.binary.Path, s.redriveEnv(settings), append([]string{"redrive", s.queue}, flags...)...)
+	process, err := testkit.StartReplica(shared.Binary.Path, s.redriveEnv(settings), append([]string{"redrive", s.queue}, flags...)...)
 	s.must(err)
 	r := &replica{Replica: process, stand: s}
 	s.replicas = append(s.replicas, r)

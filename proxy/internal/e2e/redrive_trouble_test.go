@@ -110,7 +110,7 @@ func TestRedriveRefused(t *testing.T) {
 
 // Catches: an alarm that is not told, that keeps an interrupted command from ending, or in which a letter is lost.
 func redriveInAlarm(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, nil)
+	s := newStandOn(t, broker, shared.Redis, nil)
 	all := ids("a", 3)
 	s.publishLetters(all...)
 	s.watermark("0.0000001")
@@ -133,7 +133,7 @@ func redriveInAlarm(t *testing.T, broker *testkit.Broker) {
 
 // Catches: a broker's death that loses a letter, or that the command waits out in silence.
 func redriveInOutage(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, nil)
+	s := newStandOn(t, broker, shared.Redis, nil)
 	// Classic queues: a broker of version 3.10 that was killed may leave a quorum queue without a leader.
 	for _, queue := range []string{s.queue, s.dead} {
 		s.must(s.client.Delete(queue))

@@ -14,7 +14,7 @@ import (
 func diskAlarm(t *testing.T, broker *testkit.Broker) {
 	reject, accept := make(chan struct{}), make(chan struct{})
 	stuck, orders := ids("stuck", 3), ids("order", 20)
-	s := newStandOn(t, broker, shared.redis, func(r testkit.Received) testkit.Action {
+	s := newStandOn(t, broker, shared.Redis, func(r testkit.Received) testkit.Action {
 		switch {
 		case slices.Contains(stuck, r.Key):
 			return testkit.Action{Wait: reject, Status: 400}

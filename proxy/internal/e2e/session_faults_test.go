@@ -11,12 +11,9 @@ import (
 // TestSessionFaults runs on a broker of its own what would disturb the other tests, or what needs a short heartbeat, users and vhosts.
 func TestSessionFaults(t *testing.T) {
 	t.Parallel()
-	broker, err := testkit.StartBroker(t.Context(), testkit.BrokerOptions{
+	broker := ownBroker(t, testkit.BrokerOptions{
 		Config: []string{fmt.Sprintf("heartbeat = %d", shortHeartbeat/time.Second), "load_definitions = " + writeDefinitions(t)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		mistakes, err := protocolMistakes(broker.LogPath)
 		if err != nil {
@@ -24,9 +21,6 @@ func TestSessionFaults(t *testing.T) {
 		}
 		for _, m := range mistakes {
 			t.Errorf("the broker's log: %s", m)
-		}
-		if err := broker.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 	// These change the whole broker.

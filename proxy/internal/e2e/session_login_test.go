@@ -22,7 +22,7 @@ func vhostURL(broker *testkit.Broker, user, password, vhost string) string {
 
 // Catches: credentials kept from the start, or used up by the first login: neither a corrected nor a rotated password would be taken without a restart.
 func loginCorrected(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, nil)
+	s := newStandOn(t, broker, shared.Redis, nil)
 	file := filepath.Join(t.TempDir(), "password")
 	const wrong, rotated = "Kq wrong#1/", `Kq"rotated?%☃`
 	writeFile(t, file, wrong+"\n")
@@ -50,7 +50,7 @@ func loginCorrected(t *testing.T, broker *testkit.Broker) {
 
 // Catches: reconnecting given up after a while, or with pauses that grow without a bound; one refusal told as another.
 func vhostCreated(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, nil)
+	s := newStandOn(t, broker, shared.Redis, nil)
 	const vhost = "late/one"
 	at := vhostURL(broker, lateUser, sessionPassword, vhost)
 	r := s.start(env{"RABBITMQ_URL": at})
@@ -80,7 +80,7 @@ func vhostCreated(t *testing.T, broker *testkit.Broker) {
 
 // Catches: a vhost that is cut at a slash, or decoded twice; records of two vhosts that meet.
 func oddVhostNames(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, nil)
+	s := newStandOn(t, broker, shared.Redis, nil)
 	for i, vhost := range oddVhosts() {
 		at := vhostURL(broker, "guest", "guest", vhost)
 		client, err := testkit.Dial(at)
@@ -103,7 +103,7 @@ func oddVhostNames(t *testing.T, broker *testkit.Broker) {
 
 // Catches: a full quota of connections told as something else, or not waited for.
 func tooManyConnections(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, nil)
+	s := newStandOn(t, broker, shared.Redis, nil)
 	s.ctl("set_user_limits", limitedUser, `{"max-connections": 1}`)
 	settings := env{"RABBITMQ_URL": vhostURL(broker, limitedUser, sessionPassword, "/")}
 	first := s.start(settings)
@@ -124,7 +124,7 @@ func tooManyConnections(t *testing.T, broker *testkit.Broker) {
 
 // Catches: credentials used up by the first login, a pause that is too long for the operator who closes connections one time after another, work lost with them.
 func closedByAnOperator(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, func(testkit.Received) testkit.Action {
+	s := newStandOn(t, broker, shared.Redis, func(testkit.Received) testkit.Action {
 		return testkit.Action{Delay: 300 * time.Millisecond}
 	})
 	r := s.start(env{"RABBITMQ_URL": "amqp://" + broker.Addr, "RABBITMQ_USERNAME": closedUser, "RABBITMQ_PASSWORD": sessionPassword})

@@ -49,7 +49,7 @@ func networkFaults(t *testing.T, broker *testkit.Broker) {
 func (f networkFault) happens(t *testing.T, broker *testkit.Broker) {
 	during, after := make(chan struct{}), make(chan struct{})
 	orders := ids("order", 24)
-	s := newStandOn(t, broker, shared.redis, func(r testkit.Received) testkit.Action {
+	s := newStandOn(t, broker, shared.Redis, func(r testkit.Received) testkit.Action {
 		if slices.Index(orders, r.Key)%2 == 0 {
 			return testkit.Action{Wait: during}
 		}
@@ -76,7 +76,7 @@ func (f networkFault) happens(t *testing.T, broker *testkit.Broker) {
 
 // Catches: a slow network taken for a dead one.
 func slowNetwork(t *testing.T, broker *testkit.Broker) {
-	s := newStandOn(t, broker, shared.redis, nil)
+	s := newStandOn(t, broker, shared.Redis, nil)
 	l := s.newLegs()
 	l.amqp.Delay(300 * time.Millisecond)
 	orders := ids("order", 60)

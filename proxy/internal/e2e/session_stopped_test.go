@@ -11,7 +11,7 @@ import (
 // second POST while the claim of the stopped one lives.
 func stoppedPastTheHeartbeat(t *testing.T, broker *testkit.Broker) {
 	answer := make(chan struct{})
-	s := newStandOn(t, broker, shared.redis, func(testkit.Received) testkit.Action { return testkit.Action{Wait: answer} })
+	s := newStandOn(t, broker, shared.Redis, func(testkit.Received) testkit.Action { return testkit.Action{Wait: answer} })
 	single := env{"PREFETCH": "1", "FORWARD_CONCURRENCY": "1"}
 	stopped := s.start(single)
 	s.publish("a")

@@ -11,7 +11,7 @@ import (
 // for their turn counted as attempted.
 func acknowledgementTimeout(t *testing.T, broker *testkit.Broker) {
 	release := make(chan struct{})
-	s := newStandOn(t, broker, shared.redis, func(r testkit.Received) testkit.Action {
+	s := newStandOn(t, broker, shared.Redis, func(r testkit.Received) testkit.Action {
 		if r.Key == "slow" {
 			return testkit.Action{Wait: release}
 		}

@@ -47,7 +47,22 @@ var standNumber atomic.Int64
 // newStand returns a stand on the shared servers. A nil behaviour answers 200.
 func newStand(t *testing.T, behaviour testkit.Behaviour) *stand {
 	t.Helper()
-	return newStandOn(t, shared.broker, shared.redis, behaviour)
+	return newStandOn(t, shared.Broker, shared.Redis, behaviour)
+}
+
+// ownBroker is a broker that no other test uses.
+func ownBroker(t *testing.T, options testkit.BrokerOptions) *testkit.Broker {
+	t.Helper()
+	broker, err := testkit.StartBroker(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return broker
 }
 
 func newStandOn(t *testing.T, broker *testkit.Broker, redis *testkit.Redis, behaviour testkit.Behaviour) *stand {
@@ -143,7 +158,7 @@ func (s *stand) start(settings ...env) *replica {
 	for _, more := range settings {
 		maps.Copy(all, more)
 	}
-	process, err := testkit.StartReplica(shared.binary.Path, all)
+	process, err := testkit.StartReplica(shared.Binary.Path, all)
 	s.must(err)
 	r := &replica{Replica: process, stand: s}
 	s.replicas = append(s.replicas, r)
@@ -157,11 +172,8 @@ func (s *stand) closeReplicas() {
 	}
 	for i, r := range s.replicas {
 		s.closed(r.Close())
-		text := r.Logs.Text()
-		for _, alarm := range []string{"DATA RACE", "panic:", "fatal error:"} {
-			if strings.Contains(text, alarm) {
-				s.t.Errorf("replica %d: %s:\n%s", i+1, alarm, text)
-			}
+		for _, alarm := range r.Alarms() {
+			s.t.Errorf("replica %d: %s:\n%s", i+1, alarm, r.Logs.Text())
 		}
 		if s.t.Failed() {
 			s.t.Logf("the end of the log of replica %d:\n%s", i+1, r.Logs.Tail(30))

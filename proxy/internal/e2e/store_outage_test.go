@@ -46,7 +46,7 @@ func TestStoreDownUnderLoad(t *testing.T) {
 }
 
 func storeDownUnderLoad(t *testing.T, redis *testkit.Redis, outage storeOutage) {
-	s := newStandOn(t, shared.broker, redis, func(testkit.Received) testkit.Action {
+	s := newStandOn(t, shared.Broker, redis, func(testkit.Received) testkit.Action {
 		return testkit.Action{Delay: 30 * time.Millisecond}
 	})
 	l := s.newLegs()
@@ -93,7 +93,7 @@ func TestStoreDownForward(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := newStandOn(t, shared.broker, redis, nil)
+	s := newStandOn(t, shared.Broker, redis, nil)
 	replica := s.start(env{"DEDUP_ON_STORE_DOWN": "forward"})
 	s.publish("before")
 	s.answered("before")

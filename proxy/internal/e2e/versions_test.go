@@ -13,7 +13,7 @@ import (
 func TestWhatABrokerCounts(t *testing.T) {
 	t.Parallel()
 	classic := []amqp.Table{{}, {}, {}, {}} // and the redelivered flag
-	version, err := shared.broker.Version()
+	version, err := shared.Broker.Version()
 	if err != nil {
 		t.Fatal(err)
 	}

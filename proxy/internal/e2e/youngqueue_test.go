@@ -12,16 +12,8 @@ import (
 // queue, and never hands the copy out, although it had confirmed it.
 func TestKilledBrokerKeepsWhatIsInNewQueues(t *testing.T) {
 	t.Parallel()
-	broker, err := testkit.StartBroker(t.Context(), testkit.BrokerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s := newStandOn(t, broker, shared.redis, func(r testkit.Received) testkit.Action {
+	broker := ownBroker(t, testkit.BrokerOptions{})
+	s := newStandOn(t, broker, shared.Redis, func(r testkit.Received) testkit.Action {
 		switch {
 		case r.Key == "bad":
 			return testkit.Action{Status: http.StatusBadRequest}

@@ -55,19 +55,19 @@ func newStand(t *testing.T, h *host, settings env) *stand {
 	t.Cleanup(cancel)
 	queue := fmt.Sprintf("%s.%d", strings.ReplaceAll(t.Name(), "/", "."), standNumber.Add(1))
 	s := &stand{t: t, ctx: ctx, host: h, queue: queue, dead: queue + ".dead", published: map[string]message{}}
-	client, err := testkit.Dial(shared.broker.URL)
+	client, err := testkit.Dial(shared.Broker.URL)
 	s.must(err)
 	s.client = client
 	t.Cleanup(func() { s.closed(client.Close()) })
 	s.must(client.DeclareSource(s.queue, nil))
 	s.must(client.DeclareSource(s.dead, nil))
 	all := env{
-		"RABBITMQ_URL": shared.broker.URL, "REDIS_URL": shared.redis.URL, "QUEUES": s.queue, "FORWARD_URL": h.url + "/work",
+		"RABBITMQ_URL": shared.Broker.URL, "REDIS_URL": shared.Redis.URL, "QUEUES": s.queue, "FORWARD_URL": h.url + "/work",
 		"DEDUP_PREFIX": s.queue, "ADMIN_ADDR": "", "LOG_LEVEL": "debug", "FORWARD_BRAKE_AFTER": "0", "RETRY_BACKOFF": "200ms",
 		"FORWARD_CONCURRENCY": strconv.Itoa(workers), "SHUTDOWN_GRACE": "2m",
 	}
 	maps.Copy(all, settings)
-	s.replica, err = testkit.StartReplica(shared.binary.Path, all)
+	s.replica, err = testkit.StartReplica(shared.Binary.Path, all)
 	s.must(err)
 	t.Cleanup(s.closeReplica)
 	s.must(s.replica.WaitReady(ctx))
@@ -76,11 +76,8 @@ func newStand(t *testing.T, h *host, settings env) *stand {
 
 func (s *stand) closeReplica() {
 	s.closed(s.replica.Close())
-	text := s.replica.Logs.Text()
-	for _, alarm := range []string{"DATA RACE", "panic:", "fatal error:"} {
-		if strings.Contains(text, alarm) {
-			s.t.Errorf("replica: %s:\n%s", alarm, text)
-		}
+	for _, alarm := range s.replica.Alarms() {
+		s.t.Errorf("replica: %s:\n%s", alarm, s.replica.Logs.Text())
 	}
 	if s.t.Failed() {
 		s.t.Logf("the end of the log of the replica:\n%s", s.replica.Logs.Tail(40))

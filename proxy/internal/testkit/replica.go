@@ -24,6 +24,12 @@ type Replica struct {
 	process *process
 }
 
+// Alarms returns what the program has printed that no test may pass over: the words of a race or a crash.
+func (r *Replica) Alarms() []string {
+	text := r.Logs.Text()
+	return slices.DeleteFunc([]string{"DATA RACE", "panic:", "fatal error:"}, func(words string) bool { return !strings.Contains(text, words) })
+}
+
 // StartReplica runs the binary with exactly this environment (and PATH). Unless env says otherwise, HEALTH_ADDR is a
 // free loopback port. It does not wait for anything: see WaitReady.
 func StartReplica(binary string, env map[string]string, args ...string) (*Replica, error) {
