@@ -45,12 +45,12 @@ func helper(part string) int {
 }
 
 func TestParseStat(t *testing.T) {
-	pid, state, group := parseStat("12 (a b) c) S 1 34 34 0 -1")
-	if pid != 12 || state != "S" || group != 34 {
-		t.Errorf("parseStat = %d, %q, %d", pid, state, group)
+	pid, state, group, threads := parseStat("12 (a b) c) S 1 34 34 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 7 0 100")
+	if pid != 12 || state != "S" || group != 34 || threads != 7 {
+		t.Errorf("parseStat = %d, %q, %d, %d", pid, state, group, threads)
 	}
-	for _, text := range []string{"", "12 (a", "12 (a) S", ") ("} {
-		if pid, _, group := parseStat(text); pid != 0 || group != 0 {
+	for _, text := range []string{"", "12 (a", "12 (a) S", "12 (a) S 1 34 34 0 -1", ") ("} {
+		if pid, _, group, _ := parseStat(text); pid != 0 || group != 0 {
 			t.Errorf("parseStat(%q) = %d, %d", text, pid, group)
 		}
 	}
