@@ -3,7 +3,10 @@
 //
 // A Client serves one queue. Post builds the request (headers.go, foreign.go,
 // contenttype.go), sends it, reads the answer to a bound and turns it into an
-// Outcome (classify.go). Probe asks whether the service can take requests.
+// Outcome (classify.go, by the lists of statuses.go). What the operator adds is in
+// ownheaders.go and placeholder.go. Probe asks whether the service can take
+// requests, Lookup what became of one whose outcome is unknown. No error shows a
+// secret, whoever says it (secrets.go).
 //
 // # Guarantees
 //
@@ -22,5 +25,5 @@
 //
 // New opens nothing. The goroutines of a connection belong to net/http; they
 // end when the connection does. Close closes the idle connections; call it when
-// no Post or Probe is running.
+// no Post, Probe or Lookup is running.
 package forward

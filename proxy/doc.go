@@ -6,6 +6,9 @@
 // decideClaim and decideOutcome are its two decisions, pure functions in verdict.go. The claim and its record live in
 // package dedup, the POST and its outcome in package forward; this package alone knows both, and the broker.
 //
+// Before a claim a delivery takes a worker slot (slot.go): throttle.go hands them out, few after a start and one at a time
+// while the brake is on, pacer.go spaces the requests.
+//
 // # Guarantees
 //
 // A delivery leaves its queue only after the service answered done, or its ID was already recorded done, or a copy in

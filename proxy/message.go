@@ -104,8 +104,7 @@ func (m *message) logID() string {
 	return strings.ToValidUTF8(id, "?")
 }
 
-// request is the HTTP request of one attempt.
-// The error is a message that has nothing to send.
+// request is the HTTP request of one attempt. The error is a message that has nothing to send.
 func (q *queue) request(m *message, attempt int, unknown bool, timeout time.Duration) (*forward.Request, error) {
 	body, contentType, err := q.cfg.Body.of(m.Body, m.ContentType, q.cfg.Forward.ContentType)
 	if err != nil {

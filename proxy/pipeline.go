@@ -142,6 +142,7 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	req := q.claimRequest(m)
 	claim, mv, err := q.claim(work, hold, m, req, nil)
 	if err == nil && mv.step == stepLookup && q.cfg.Dedup.Mode != dedup.ModeObserve {
+		slot.begin() // it is a request, too; the POST that may follow goes with it
 		t, cleared := q.lookUp(work, hold, m, claim, &slot)
 		if !cleared {
 			return t

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -106,6 +107,35 @@ func TestRateIsOfRequests(t *testing.T) {
 	b.settled(t, 20)
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("20 copies took %v", took)
+	}
+}
+
+// A lookup that takes long does not keep the turn that other messages wait for.
+func TestRateGoesOnDuringALookup(t *testing.T) {
+	asked, answer := make(chan struct{}, 10), make(chan struct{})
+	answered := sync.OnceFunc(func() { close(answer) })
+	defer answered()
+	j := &journal{}
+	b := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			j.ServeHTTP(w, r)
+			return
+		case strings.HasPrefix(r.URL.Path, "/of/m"):
+			asked <- struct{}{}
+			<-answer
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}), "FORWARD_RATE=100", "FORWARD_ON_UNKNOWN=lookup", "FORWARD_TIMEOUT=200ms", "FORWARD_LOOKUP_URL=http://SERVICE/of/{id}")
+	b.deliver(1, "m", "502 200")
+	<-asked
+	b.deliver(2, "other", "200")
+	if got := b.settled(t, 1)[2]; got != "ack" {
+		t.Errorf("settled by %q while the service is asked about another message", got)
+	}
+	answered()
+	if got := b.settled(t, 1)[1]; got != "ack" {
+		t.Errorf("settled by %q", got)
 	}
 }
 
