@@ -112,29 +112,31 @@ var errPublishersBlocked = errors.New("the broker blocks publishers")
 // it (https://www.rabbitmq.com/docs/connection-blocked).
 func tryPublishing(ctx context.Context, conn *connection) error {
 	blocked := conn.NotifyBlocked(make(chan blocking, 4))
-	return onChannel(conn, func(ch *channel) error {
-		if err := ch.Confirm(false); err != nil {
-			return brokerError(err)
+	ch, err := conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open channel: %w", brokerError(err))
+	}
+	if err := ch.Confirm(false); err != nil {
+		return brokerError(err)
+	}
+	returns := ch.NotifyReturn(make(chan returned, 1))
+	closed := ch.NotifyClose(make(chan *closing, 1))
+	if err := ch.PublishWithContext(ctx, "", "rabbitonce.check."+dedup.NewDeadID(), true, false, letter{}); err != nil {
+		return brokerError(err)
+	}
+	select {
+	case <-returns:
+		return nil
+	case err := <-closed:
+		if err == nil {
+			return errors.New("the connection was closed before the broker answered")
 		}
-		returns := ch.NotifyReturn(make(chan returned, 1))
-		closed := ch.NotifyClose(make(chan *closing, 1))
-		if err := ch.PublishWithContext(ctx, "", "rabbitonce.check."+dedup.NewDeadID(), true, false, letter{}); err != nil {
-			return brokerError(err)
-		}
-		select {
-		case <-returns:
-			return nil
-		case err := <-closed:
-			if err == nil {
-				return errors.New("the connection was closed before the broker answered")
-			}
-			return brokerErrorOn(accessWrite, err)
-		case b := <-blocked:
-			return fmt.Errorf("%w: %s", errPublishersBlocked, b.Reason)
-		case <-ctx.Done():
-			return fmt.Errorf("no answer to a message that no queue takes: %w", context.Cause(ctx))
-		}
-	})
+		return brokerErrorOn(accessWrite, err)
+	case b := <-blocked:
+		return fmt.Errorf("%w: %s", errPublishersBlocked, b.Reason)
+	case <-ctx.Done():
+		return fmt.Errorf("no answer to a message that no queue takes: %w", context.Cause(ctx))
+	}
 }
 
 // brokerVersion is what the broker said about itself, such as "RabbitMQ 4.0.5".
