@@ -43,7 +43,7 @@ func (c *checker) claimable(s *story, r *Request) time.Time {
 
 // explain holds numbers that were used up without a request against what happened in that time.
 func (c *checker) explain(s *story, rule Rule, numbers int, from, to time.Time, what string) {
-	if numbers == 0 {
+	if numbers <= 0 {
 		return
 	}
 	causes := c.trouble.wasted(s.queue.Lease, from, to)
@@ -69,7 +69,7 @@ func (c *checker) attemptsSpent(s *story) {
 			sent, since = r.Attempt, c.claimable(s, r)
 		}
 	}
-	c.explain(s, AttemptSpent, max(0, said-sent), since, s.deadAt(), "letter attempts-exhausted")
+	c.explain(s, AttemptSpent, said-sent, since, s.deadAt(), "letter attempts-exhausted")
 }
 
 // deadAt is when the last letter of an ID was decided; zero when the record does not say so, which explains nothing.

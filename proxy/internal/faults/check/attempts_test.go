@@ -75,6 +75,7 @@ pub 40
 send 40 c 1 40 40.1 500
 send 41 c 2 41 41.1 500
 dead 60
+absent
 letter attempts-exhausted 3
 `
 

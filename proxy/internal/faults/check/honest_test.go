@@ -1,7 +1,6 @@
 package check
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -156,11 +155,22 @@ func TestAnHonestRunPasses(t *testing.T) {
 
 // TestViolationsSayWhereAndWhen: a person reads them without the journals.
 func TestViolationsSayWhereAndWhen(t *testing.T) {
-	report := Check(parse(t, swap(t, honest, "send 81.2 b 2 flagged", "send 81.2 b 2")))
-	got := text(report)
-	for _, part := range []string{"unflagged: retry sticky: ", "attempt 2 of b, sent 22:14:41.200", "attempt 1 of b, sent 22:14:30.100, never arrived"} {
-		if !strings.Contains(got, part) {
-			t.Errorf("%q is not in:\n%s", part, got)
+	got := text(Check(parse(t, swap(t, honest, "send 82.1 c 3 flagged", "send 82.1 c 3"))))
+	want := "unflagged: retry sticky: attempt 3 of c, sent 22:14:42.100, at work 22:14:42.100 to 22:14:42.200, status 200, worked; " +
+		"after attempt 2 of b, sent 22:14:41.200, flagged, at work 22:14:41.200 to 22:14:41.300, status 500\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+	began := seconds("40")
+	for _, row := range []struct {
+		request Request
+		want    string
+	}{
+		{Request{Attempt: 1, Process: "a", Sent: began}, "attempt 1 of a, sent 22:14:00.000, never arrived"},
+		{Request{Attempt: 1, Process: "a", Sent: began, Began: began}, "attempt 1 of a, sent 22:14:00.000, began 22:14:00.000, still at work"},
+	} {
+		if got := describe(&row.request); got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
 		}
 	}
 }

@@ -156,13 +156,11 @@ func swap(t *testing.T, text, from, to string) string {
 	return strings.Replace(text, from, to, 1)
 }
 
-// broken is each rule that a report says is broken, once, in order.
+// broken is the rules that a report says are broken, in order.
 func broken(r Report) []Rule {
 	var rules []Rule
 	for _, v := range r.Violations {
-		if !slices.Contains(rules, v.Rule) {
-			rules = append(rules, v.Rule)
-		}
+		rules = append(rules, v.Rule)
 	}
 	slices.Sort(rules)
 	return rules

@@ -104,7 +104,7 @@ func (c *checker) unknownOutcome(s *story, l *Letter) (Remark, bool) {
 }
 
 // unknownRequest tells why the outcome of a request can be unknown: there was no answer in time, or something came between it
-// and the program, or the program itself was gone or had lost its lease.
+// and the program, or the program itself was gone, or may have lost its lease, of which a third may be over when it is renewed.
 func (c *checker) unknownRequest(s *story, r *Request) (Remark, bool) {
 	deadline := c.deadline(s, r)
 	if answeredUnknown(r) || c.ended(r).After(deadline.Add(-deadlineSlack)) {
@@ -114,7 +114,7 @@ func (c *checker) unknownRequest(s *story, r *Request) (Remark, bool) {
 	lost := gone && between(ended, r.Sent, deadline) ||
 		c.trouble.serviceAway(r.Process, r.Sent, deadline) ||
 		c.trouble.storeAway(r.Process, 0, r.Sent, deadline) ||
-		c.stoppedAt(r, deadline)
+		c.trouble.stopped(r.Process, s.queue.Lease/2, r.Sent, deadline) || c.stoppedAt(r, deadline)
 	return UnknownLost, lost
 }
 

@@ -54,10 +54,8 @@ func (c *checker) arrivedLate(s *story, r *Request) bool {
 func (c *checker) unflagged(s *story) {
 	var doubt *Request
 	for i, r := range s.requests {
-		if i > 0 && doubt == nil {
-			if e := s.requests[i-1]; e.Unknown || !c.failedWhole(e, r.Sent) {
-				doubt = e
-			}
+		if i > 0 && (s.requests[i-1].Unknown || !c.failedWhole(s.requests[i-1], r.Sent)) {
+			doubt = s.requests[i-1]
 		}
 		switch {
 		case r.Unknown || s.strays[r] || s.queue.Policy == DeadLetter:

@@ -44,13 +44,15 @@ func TestAtOnce(t *testing.T) {
 		{"the service never ends", neverEnds, []Remark{AtOncePastDeadline}, nil},
 		{"the network delays the first", arrivesAfterItsRepeat, []Remark{AtOncePastDeadline}, nil},
 		{"one after the other", oneAfterTheOther, nil, nil},
+		{"the network delays the first until the second has ended", swap(t, swap(t, arrivesAfterItsRepeat, "51.2 55 200", "51.2 51.3 200"), "done 55.1", "done 51.4"), nil, nil},
+		{"at the moment of the answer", "= retry/x\npub 40\nsend 40 c 1 40 41 500\nsend 41 b 2 41 42 200 worked\ndone 43", nil, nil},
 		{"a lookup cannot know of a request that arrives after its deadline", lookupArrivesLate, []Remark{AtOncePastDeadline}, []forgery{
 			{"it arrived in time", "", "send 40 c 1 49.9", "send 40 c 1 49.89", []Rule{AtOnce}},
 			{"without a lookup", "", "= lookup/x", "= retry/x", []Rule{AtOnce, Unflagged}},
 		}},
 	})
 	rejected(t, []forgery{
-		{"the third meets the first", worksOn + "\nsend 45 d 2 flagged nowhere", "send 49.9 b 2 flagged 49.9", "send 49.85 b 3 flagged 49.85", []Rule{AtOnce, TooEarly}},
+		{"the third meets the first", worksOn + "\nsend 45 d 2 flagged nowhere", "send 49.9 b 2 flagged 49.9", "send 49.85 b 3 flagged 49.85", []Rule{AtOnce, TooEarly, TooEarly}},
 	})
 }
 
@@ -97,12 +99,13 @@ func TestOnceUnderLookup(t *testing.T) {
 		{"the third after the first", "= lookup/x\npub 40\nsend 40 c 1 40 40.1 0 worked\nsend 40.05 b 2 nowhere\nsend 60 c 3 60 60.1 500\ndone 61", "", "", []Rule{TooEarly, TwiceLookup}},
 	})
 	accepted(t, []excuse{
+		{"sent at the moment of its end, and did nothing", "= lookup/x\npub 40\nsend 40 c 1 40 55 0 worked\nsend 55 b 2 55 55.1 500\ndone 58", nil, nil},
 		{"sent while it worked, and did nothing", "= lookup/x\npub 40\nsend 40 c 1 40 55 0 worked\nsend 51 b 2 nowhere\ndone 58", nil, nil},
 		{
 			"a lookup cannot know of what arrives after its deadline", "= lookup/x\npub 40\nsend 40 c 1 49.9 50 0 worked\nsend 50.89 b 2 50.89 51 200 worked\ndone 51.1",
 			[]Remark{LookupTooSoon},
 			[]forgery{
-				{"it arrived in time", "", "send 40 c 1 49.9", "send 40 c 1 49.89", []Rule{TwiceLookup}},
+				{"it arrived in time", "", "send 40 c 1 49.9 50 0 worked\nsend 50.89 b 2 50.89", "send 40 c 1 49.89 50 0 worked\nsend 50.8 b 2 50.8", []Rule{TwiceLookup}},
 				{"the lookup was later", "", "send 50.89 b 2 50.89", "send 50.9 b 2 50.9", []Rule{TwiceLookup}},
 			},
 		},

@@ -15,7 +15,7 @@ send 51.05 b 2 flagged 51.05 51.1 200 worked`
 		{"a death", "", "done 20.25", "done 20.25\ndead 20.3", []Rule{AfterDone}},
 		{"deleted", "", "done 20.25", "done 20.25\nabsent", []Rule{AfterDone}},
 		{"a claim between two successes", "", "done 20.25", "done 20.25\nclaim 20.3 2 B\ndone 20.4", []Rule{AfterDone}},
-		{"a claim after a claim and a letter", "", "done 20.25", "done 20.25\ndead 20.3\nabsent\ndone 20.4\nsend 30.3 c 1 30.3 30.4 400", []Rule{AfterDone, AttemptRepeated, Unflagged}},
+		{"a claim after a claim and a letter", "", "done 20.25", "done 20.25\ndead 20.3\nabsent\ndone 20.4\nsend 30.3 c 1 30.3 30.4 400", []Rule{AfterDone, AfterDone, AfterDone, AttemptRepeated, Unflagged}},
 	})
 	accepted(t, []excuse{
 		{"recorded again", "= retry/x\npub 40\nsend 40 c 1 40 40.1 200 worked\ndone 40.2\ndone 40.4", nil, nil},
@@ -70,6 +70,7 @@ send 40 e 1 40 41 200 worked
 `
 	rejected(t, []forgery{
 		{"no record", "", "done 20.25", "", []Rule{Unrecorded}},
+		{"the excuse of one that did not do it", "process e 0 60 killed\n= retry/x\npub 40\nsend 40 e 1 40 40.1 0\nsend 50 c 2 flagged 50 50.1 200 worked\nfault outage store e 51 55 0", "", "", []Rule{Unrecorded}},
 		{"no record, and the letter is a conflict's", "", "done 34.3", "", []Rule{Unrecorded}},
 	})
 	accepted(t, []excuse{

@@ -31,6 +31,9 @@ func TestStrays(t *testing.T) {
 		{"while the other does it", swap(t, swap(t, wakesUp, "141.6 141.7 200 worked", "141.6 142.2 200 worked"), "done 141.8\n", "") + "done 142.3", []Remark{Stray, SkippedStopped, AtOnceStopped}, []forgery{
 			{"the other took it over afterwards", "", "claim 141.5 2 B unknown", "claim 142.2 2 B unknown", []Rule{AtOnce, AttemptRepeated, TooEarly, Unflagged}},
 		}},
+		{"under lookup", swap(t, wakesUp, "= retry/x", "= lookup/x"), []Remark{Stray, SkippedStopped}, nil},
+		{"it changes nothing for the next", swap(t, wakesUp, "141.6 141.7 200 worked\ndone 141.8", "141.6 141.7 500") +
+			"process g 0 143 killed\nsend 160 c 4 flagged 160 160.1 200 worked\ndone 161", []Remark{Stray, SkippedStopped, SkippedKilled}, nil},
 		{"before the other", swap(t, swap(t, wakesUp, "send 141.6 c 2 flagged 141.6 141.7", "send 142.1 c 2 flagged 142.1 142.2"), "done 141.8\nsend 142.05 e 1 142.05 142.1", "done 142.3\nsend 142.05 e 1 142.05 142.15"), []Remark{Stray, AtOnceStopped}, nil},
 	})
 	second := `
@@ -44,6 +47,6 @@ send 161.6 c 2 flagged 161.6 161.7 200 worked
 done 161.8
 send 162.05 g 1 162.05 162.1 200 worked`
 	rejected(t, []forgery{
-		{"two are no chance", wakesUp + second, "", "", []Rule{Strays}},
+		{"two are no chance", wakesUp + second, "", "", []Rule{Strays, Strays}},
 	})
 }
