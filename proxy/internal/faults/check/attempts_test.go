@@ -43,7 +43,7 @@ func TestSkippedAttempts(t *testing.T) {
 		{"killed after a request that was not answered", swap(t, skips, "40.2 500", "40.2 0") + "\nprocess g 0 49.9 killed", []Remark{SkippedKilled}, []forgery{
 			{"before its deadline", "", "49.9 killed", "49.89 killed", []Rule{AttemptSkipped}},
 		}},
-		{"killed before the first", "process g 0 40.5 killed\n= retry/x\npub 40\nsend 52 c 2 flagged 52 52.1 200 worked\ndone 52.2", []Remark{SkippedKilled}, []forgery{
+		{"killed before the first", "process g 0 40.5 killed\n= retry/x\npub 40\npub 51\nsend 52 c 2 flagged 52 52.1 200 worked\ndone 52.2", []Remark{SkippedKilled}, []forgery{
 			{"before it was published", "", "40.5 killed", "39.9 killed", []Rule{AttemptSkipped}},
 		}},
 		{"stopped for a lease", skips + "\nstop e 40.2 45.2", []Remark{SkippedStopped}, []forgery{

@@ -17,7 +17,7 @@ import (
 //	= QUEUE/ID [reject|exhaust]                          the lines below are about this ID
 //	pub AT [unconfirmed] [conflict]
 //	claim AT ATTEMPT TOKEN [unknown]
-//	wait AT | done AT | dead AT [unknown] | absent
+//	wait AT [unknown] | done AT | dead AT [unknown] | absent
 //	send AT PROCESS ATTEMPT [flagged] nowhere
 //	send AT PROCESS ATTEMPT [flagged] BEGAN ENDED|- STATUS [worked]
 //	letter REASON ATTEMPTS [changed|conflict]
@@ -80,7 +80,7 @@ func (j *journal) add(kind string, words []string) {
 	case "claim":
 		j.write(Write{At: seconds(words[0]), State: Processing, Attempts: number(words[1]), Token: words[2], Unknown: has("unknown")})
 	case "wait":
-		j.write(Write{At: seconds(words[0]), State: Waiting})
+		j.write(Write{At: seconds(words[0]), State: Waiting, Unknown: has("unknown")})
 	case "done":
 		j.write(Write{At: seconds(words[0]), State: Done})
 	case "dead":
@@ -105,6 +105,9 @@ func (j *journal) payload(other string) Payload {
 
 func (j *journal) write(w Write) {
 	w.ID = j.id
+	if n := len(j.Writes); w.State != Absent && w.Attempts == 0 && n > 0 && j.Writes[n-1].ID == j.id {
+		w.Attempts = j.Writes[n-1].Attempts
+	}
 	j.Writes = append(j.Writes, w)
 }
 

@@ -70,10 +70,12 @@ func TestUnflagged(t *testing.T) {
 		{"the flag sticks", "= retry/x\npub 40\nsend 40 c 1 nowhere\nsend 50 c 2 flagged 50 50.1 500\nsend 60 c 3 60 60.1 200 worked\ndone 60.2", "", "", []Rule{Unflagged}},
 		{"the flag sticks, whatever it was for", "= retry/x\npub 40\nsend 40 c 1 40 40.1 500\nsend 50 c 2 flagged 50 50.1 500\nsend 60 c 3 60 60.1 200 worked\ndone 60.2", "", "", []Rule{Unflagged}},
 		{"the record says unknown", "= retry/x\npub 40\nsend 40 c 1 40 40.1 500\nclaim 59.9 2 B unknown" + second, "", "", []Rule{Unflagged}},
+		{"the record says unknown, by a clock a little ahead", "= retry/x\npub 40\nsend 40 c 1 40 40.1 500\nclaim 60.05 2 B unknown" + second, "", "", []Rule{Unflagged}},
 		{"the record says unknown, under lookup", "", "claim 61.6 2 B", "", []Rule{Unflagged}},
 	})
 	accepted(t, []excuse{
-		{"the record of another attempt says unknown", "= retry/x\npub 40\nclaim 40 1 A unknown\nsend 40.1 c 1 flagged 40.1 40.2 200 worked\ndone 40.3\n= retry/y\npub 40\nclaim 40 1 A\nsend 40.1 c 1 40.1 40.2 200 worked\nclaim 40.16 1 A unknown\ndone 40.3", nil, nil},
+		{"the record of another attempt says unknown", "= retry/x\npub 40\nclaim 40 1 A unknown\nsend 40.1 c 1 flagged 40.1 40.2 200 worked\ndone 40.3\n= retry/y\npub 40\nclaim 40 1 A\nsend 40.1 c 1 40.1 40.2 200 worked\nclaim 40.151 1 A unknown\ndone 40.3", nil, nil},
+		{"the record says unknown afterwards", "= retry/x\npub 40\nclaim 39.9 1 A\nsend 40 c 1 nowhere\nwait 40.04 unknown\nclaim 50.1 2 B unknown\nsend 50.2 b 2 flagged 50.2 50.3 200 worked\ndone 50.4", nil, nil},
 		{"no lookup says that the work was not done", "= lookup/x\npub 40\nsend 40 c 1 40 40.1 502" + second, nil, nil},
 	})
 }
@@ -96,6 +98,7 @@ func TestOnceUnderLookup(t *testing.T) {
 	rejected(t, []forgery{
 		{"sent after work", "= lookup/x\npub 40\nsend 40 c 1 40 40.1 0 worked\nsend 60 c 2 60 60.1 500\ndone 61", "", "", []Rule{TwiceLookup}},
 		{"worked twice", "= lookup/x\npub 40\nsend 40 c 1 40 55 0 worked\nsend 51 b 2 56 57 200 worked\ndone 58", "", "", []Rule{TwiceLookup}},
+		{"each is said once", "= lookup/x\npub 40\nsend 40 c 1 40 40.1 0 worked\nsend 60 c 2 60 60.1 0 worked\nsend 80 c 3 80 80.1 500\ndone 81", "", "", []Rule{TwiceLookup, TwiceLookup}},
 		{"the third after the first", "= lookup/x\npub 40\nsend 40 c 1 40 40.1 0 worked\nsend 40.05 b 2 nowhere\nsend 60 c 3 60 60.1 500\ndone 61", "", "", []Rule{TooEarly, TwiceLookup}},
 	})
 	accepted(t, []excuse{
@@ -137,9 +140,11 @@ func TestTooEarly(t *testing.T) {
 		{"after a lookup", "= lookup/x\npub 40\nsend 40 c 1 40 40.1 0\nsend 49.8 b 2 49.8 49.9 200 worked\ndone 50", nil, []forgery{
 			{"too early", "", "send 49.8 b 2 49.8", "send 49.79 b 2 49.79", []Rule{TooEarly}},
 		}},
+		{"its deadline counts from before a stop, and the store's clock is a little ahead", swap(t, sendsWhenItWakes, "claim 37.9 1 A", "claim 39.95 1 A"), nil, nil},
 		{"its deadline counts from before a stop", sendsWhenItWakes, nil, []forgery{
 			{"too early", "", "send 47.8 b 2 flagged 47.8", "send 47.79 b 2 flagged 47.79", []Rule{TooEarly}},
 			{"claimed after the stop", "", "claim 37.9 1 A", "claim 39.96 1 A", []Rule{TooEarly}},
+			{"another claimed before the stop", "", "claim 37.9 1 A", "claim 36 1 Z\nabsent", []Rule{TooEarly}},
 			{"no claim", "", "claim 37.9 1 A\nclaim 39.97 1 A", "", []Rule{TooEarly}},
 			{"claimed for another attempt", "", "claim 37.9 1 A\nclaim 39.97 1 A", "claim 37.9 2 A", []Rule{TooEarly}},
 			{"sent long after the stop", "", "stop e 38 39.9", "stop e 38 38.99", []Rule{TooEarly}},

@@ -107,11 +107,8 @@ func (s *story) claim(r *Request) int {
 // claimedBefore tells whether the claim that a request was sent under began before t.
 func (s *story) claimedBefore(r *Request, t time.Time) bool {
 	i := s.claim(r)
-	if i < 0 {
-		return false
-	}
 	for _, w := range s.writes[:i+1] {
-		if w.State == Processing && w.Token == s.writes[i].Token {
+		if w.Token == s.writes[i].Token {
 			return !w.At.After(t.Add(storeSlack))
 		}
 	}

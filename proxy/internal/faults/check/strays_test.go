@@ -29,8 +29,10 @@ func TestStrays(t *testing.T) {
 			{"its claim was given back", "", others, "absent\nsend 141.6 c 2 flagged 141.6 141.7 200 worked\ndone 142.2", all[1:]},
 		}},
 		{"while the other does it", swap(t, swap(t, wakesUp, "141.6 141.7 200 worked", "141.6 142.2 200 worked"), "done 141.8\n", "") + "done 142.3", []Remark{Stray, SkippedStopped, AtOnceStopped}, []forgery{
-			{"the other took it over afterwards", "", "claim 141.5 2 B unknown", "claim 142.2 2 B unknown", []Rule{AtOnce, AttemptRepeated, TooEarly, Unflagged}},
+			{"the other took it over afterwards", "", "claim 141.5 2 B unknown", "claim 142.11 2 B unknown", []Rule{AtOnce, AttemptRepeated, TooEarly, Unflagged}},
 		}},
+		{"stopped for just a lease", swap(t, wakesUp, "stop e 130 142", "stop e 137 142"), []Remark{Stray, SkippedStopped}, nil},
+		{"the store's clock is a little ahead", swap(t, swap(t, wakesUp, "claim 141.5 2", "claim 142.1 2"), "done 141.8", "done 142.1"), []Remark{Stray, SkippedStopped}, nil},
 		{"under lookup", swap(t, wakesUp, "= retry/x", "= lookup/x"), []Remark{Stray, SkippedStopped}, nil},
 		{"it changes nothing for the next", swap(t, wakesUp, "141.6 141.7 200 worked\ndone 141.8", "141.6 141.7 500") +
 			"process g 0 143 killed\nsend 160 c 4 flagged 160 160.1 200 worked\ndone 161", []Remark{Stray, SkippedStopped, SkippedKilled}, nil},

@@ -28,7 +28,6 @@ func newTrouble(h *History) *trouble {
 			t.store = append(t.store, f)
 		case PartService:
 			t.service = append(t.service, f)
-		case PartProcess, PartBroker:
 		}
 	}
 	return t
