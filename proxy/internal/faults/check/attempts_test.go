@@ -60,6 +60,7 @@ func TestSkippedAttempts(t *testing.T) {
 			{"a fault of a process", "", "outage store all 39 40.2 0", "kill process c 39 50 0", []Rule{AttemptSkipped}},
 			{"two numbers", "", "send 60 c 3", "send 60 c 4", []Rule{AttemptSkipped}},
 		}},
+		{"terminated while the store is away for it", swap(t, skips, "send 60 c 3", "send 60 c 4") + "\nprocess g 0 50\nfault outage store g 49 50.1 0", []Remark{SkippedTerminated, SkippedStore}, nil},
 		{"the store is away to the end", skips + "\nfault outage store all 59 - 0", []Remark{SkippedStore}, nil},
 		{"terminated while the store is away", swap(t, skips, "send 60 c 3", "send 60 c 4") + "\nprocess g 0 50\nfault outage store all 49 50.1 0", []Remark{SkippedTerminated, SkippedStore}, []forgery{
 			{"not terminated", "", "process g 0 50", "process g 0 -", []Rule{AttemptSkipped}},

@@ -110,8 +110,8 @@ func (c *checker) unknownRequest(s *story, r *Request) (Remark, bool) {
 	if answeredUnknown(r) || c.ended(r).After(deadline.Add(-deadlineSlack)) {
 		return UnknownRequest, true
 	}
-	ended, _, gone := c.trouble.endOf(r.Process)
-	lost := gone && between(ended, r.Sent, deadline) ||
+	gone, _ := c.trouble.endOf(r.Process)
+	lost := between(gone, r.Sent, deadline) ||
 		c.trouble.serviceAway(r.Process, r.Sent, deadline) ||
 		c.trouble.storeAway(r.Process, 0, r.Sent, deadline) ||
 		c.trouble.stopped(r.Process, s.queue.Lease/2, r.Sent, deadline) || c.stoppedAt(r, deadline)

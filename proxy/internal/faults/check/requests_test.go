@@ -140,6 +140,7 @@ func TestTooEarly(t *testing.T) {
 		{"after a lookup", "= lookup/x\npub 40\nsend 40 c 1 40 40.1 0\nsend 49.8 b 2 49.8 49.9 200 worked\ndone 50", nil, []forgery{
 			{"too early", "", "send 49.8 b 2 49.8", "send 49.79 b 2 49.79", []Rule{TooEarly}},
 		}},
+		{"its deadline counts from before a stop, whose end was written down a little later", swap(t, sendsWhenItWakes, "stop e 38 39.9", "stop e 38 40.05"), nil, nil},
 		{"its deadline counts from before a stop, and the store's clock is a little ahead", swap(t, sendsWhenItWakes, "claim 37.9 1 A", "claim 39.95 1 A"), nil, nil},
 		{"its deadline counts from before a stop", sendsWhenItWakes, nil, []forgery{
 			{"too early", "", "send 47.8 b 2 flagged 47.8", "send 47.79 b 2 flagged 47.79", []Rule{TooEarly}},

@@ -61,8 +61,8 @@ func (c *checker) unrecorded(s *story) {
 // couldNotRecord tells whether the store was away after a request until it was acknowledged without a record, which is after
 // a lease or at SIGTERM, and its process ended before it could make up for it.
 func (c *checker) couldNotRecord(s *story, r *Request) bool {
-	at, killed, ended := c.trouble.endOf(r.Process)
-	if !ended || !at.After(c.ended(r)) {
+	at, killed := c.trouble.endOf(r.Process)
+	if !at.After(c.ended(r)) {
 		return false
 	}
 	if c.trouble.storeAway(r.Process, s.queue.Lease-time.Second, r.Sent, c.ended(r).Add(2*s.queue.Lease)) {

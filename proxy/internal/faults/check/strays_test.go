@@ -34,8 +34,12 @@ func TestStrays(t *testing.T) {
 		{"stopped for just a lease", swap(t, wakesUp, "stop e 130 142", "stop e 137 142"), []Remark{Stray, SkippedStopped}, nil},
 		{"the store's clock is a little ahead", swap(t, swap(t, wakesUp, "claim 141.5 2", "claim 142.1 2"), "done 141.8", "done 142.1"), []Remark{Stray, SkippedStopped}, nil},
 		{"under lookup", swap(t, wakesUp, "= retry/x", "= lookup/x"), []Remark{Stray, SkippedStopped}, nil},
-		{"it changes nothing for the next", swap(t, wakesUp, "141.6 141.7 200 worked\ndone 141.8", "141.6 141.7 500") +
-			"process g 0 143 killed\nsend 160 c 4 flagged 160 160.1 200 worked\ndone 161", []Remark{Stray, SkippedStopped, SkippedKilled}, nil},
+		{
+			"it changes nothing for the next", swap(t, swap(t, wakesUp, "141.6 141.7 200 worked\ndone 141.8", "141.6 141.7 500"), "142.1 200 worked", "142.5 500") +
+				"process g 0 142.3 killed\nsend 160 c 4 flagged 160 160.1 200 worked\ndone 161",
+			[]Remark{Stray, SkippedStopped, SkippedKilled},
+			nil,
+		},
 		{"before the other", swap(t, swap(t, wakesUp, "send 141.6 c 2 flagged 141.6 141.7", "send 142.1 c 2 flagged 142.1 142.2"), "done 141.8\nsend 142.05 e 1 142.05 142.1", "done 142.3\nsend 142.05 e 1 142.05 142.15"), []Remark{Stray, AtOnceStopped}, nil},
 	})
 	second := `

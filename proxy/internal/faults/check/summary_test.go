@@ -12,6 +12,7 @@ func TestHowUnknownOutcomesEnded(t *testing.T) {
 		want  Remark
 	}{
 		"another letter": {"= retry/x reject\npub 40\nsend 40 c 1 40 40.1 0\nsend 50 c 2 flagged 50 50.1 400\nletter rejected 2", OutcomeOtherLetter},
+		"recorded done":  {"= retry/x\npub 40\nsend 40 c 1 40 40.1 0\ndone 41", OutcomeDone},
 		"still open":     {"= retry/x\npub 40\nsend 40 c 1 40 40.1 0\nleft retry", OutcomeOpen},
 		"a letter":       {"= deadletter/x\npub 40\npub 40 conflict\nsend 40 c 1 40 40.1 504\nletter conflict 0 conflict\nletter unknown-outcome 1", OutcomeLetter},
 		"done later":     {"= retry/x\npub 40\nsend 40 c 1 40 40.1 502 worked\nsend 50 c 2 flagged 50 50.1 200 worked\ndone 51", OutcomeDoneLater},
@@ -20,6 +21,13 @@ func TestHowUnknownOutcomesEnded(t *testing.T) {
 		if after[Outcomes] != before[Outcomes]+1 || after[row.want] != before[row.want]+1 {
 			t.Errorf("%s: not counted as %q: %v", name, row.want, after)
 		}
+	}
+}
+
+func TestWhatWasNotPublishedIsNotCounted(t *testing.T) {
+	before, after := Check(parse(t, honest)).Remarks, Check(parse(t, honest+"= retry/nobody\nletter rejected 1")).Remarks
+	if after[IDs] != before[IDs] {
+		t.Errorf("%d IDs, want %d", after[IDs], before[IDs])
 	}
 }
 

@@ -73,13 +73,12 @@ func (t *trouble) stopped(process string, lease time.Duration, from, to time.Tim
 	return false
 }
 
-// endOf is when a process ended.
-func (t *trouble) endOf(process string) (at time.Time, killed, ended bool) {
-	i, ok := t.byName[process]
-	if !ok || t.processes[i].Life.To.IsZero() {
-		return time.Time{}, false, false
+// endOf is when a process ended; zero: it lives.
+func (t *trouble) endOf(process string) (at time.Time, killed bool) {
+	if i, ok := t.byName[process]; ok {
+		return t.processes[i].Life.To, t.processes[i].Killed
 	}
-	return t.processes[i].Life.To, t.processes[i].Killed, true
+	return time.Time{}, false
 }
 
 // storeAway tells whether a fault of the store of at least that length hit a process in that time; no process is any.
@@ -111,7 +110,7 @@ func (t *trouble) wasted(lease time.Duration, from, to time.Time) []Remark {
 	storeAway := t.storeAway("", 0, from, to)
 	for _, p := range t.processes {
 		switch {
-		case p.Life.To.IsZero() || !between(p.Life.To, from, to):
+		case !between(p.Life.To, from, to):
 		case p.Killed:
 			causes = append(causes, SkippedKilled)
 		case storeAway: // else it gave its claims back
