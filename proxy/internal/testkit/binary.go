@@ -18,9 +18,9 @@ type Binary struct {
 }
 
 // Build compiles the program into a folder of its own. Build it once a test process: the compiler's cache makes the
-// next one cheap, but the linker still runs.
-func Build(ctx context.Context, race bool) (*Binary, error) {
-	root, err := moduleRoot(ctx)
+// next one cheap, but the linker still runs. args are more arguments for go build.
+func Build(ctx context.Context, race bool, args ...string) (*Binary, error) {
+	root, err := ModuleRoot(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("build program: %w", err)
 	}
@@ -29,7 +29,7 @@ func Build(ctx context.Context, race bool) (*Binary, error) {
 		return nil, fmt.Errorf("build program: %w", err)
 	}
 	b := &Binary{Path: filepath.Join(dir, "rabbitonce"), dir: dir}
-	args := []string{"build", "-o", b.Path}
+	args = append([]string{"build", "-o", b.Path}, args...)
 	if race {
 		args = append(args, "-race")
 	}
@@ -44,7 +44,8 @@ func Build(ctx context.Context, race bool) (*Binary, error) {
 // Remove deletes the binary.
 func (b *Binary) Remove() error { return os.RemoveAll(b.dir) }
 
-func moduleRoot(ctx context.Context) (string, error) {
+// ModuleRoot is the folder of the module that the working folder is in.
+func ModuleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("find module: %w", err)

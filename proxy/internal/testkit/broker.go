@@ -24,6 +24,7 @@ const brokerStart = 3 * time.Minute
 type BrokerOptions struct {
 	Root    string                           // a folder made by .ci/servers; empty: what RABBITONCE_TEST_BROKER_ROOT says, or this machine's RabbitMQ
 	Config  []string                         // more lines for rabbitmq.conf
+	Args    []string                         // more arguments of its Erlang machine, such as -rabbit NAME VALUE
 	Plugins []string                         // enabled plugins, such as rabbitmq_management
 	TLS     bool                             // listens for TLS too; Config names the certificates (ssl_options)
 	Logf    func(format string, args ...any) // progress; nil is silent
@@ -119,7 +120,7 @@ func (b *Broker) prepare(mapper port, options BrokerOptions) error {
 			return err
 		}
 	}
-	b.env = brokerEnv(b.dir, b.node, b.ports[1].number, mapper.number)
+	b.env = brokerEnv(b.dir, b.node, b.ports[1].number, mapper.number, options.Args)
 	return b.programs.account.own(b.dir)
 }
 

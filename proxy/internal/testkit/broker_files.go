@@ -69,7 +69,7 @@ func writeBrokerFiles(dir string, amqpPort int, options BrokerOptions) error {
 
 // brokerEnv is the whole environment of the node and of rabbitmqctl. Nothing of the machine's own broker, if it has
 // one, shows through.
-func brokerEnv(dir, node string, distributionPort, mapperPort int) []string {
+func brokerEnv(dir, node string, distributionPort, mapperPort int, args []string) []string {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	return []string{
 		"PATH=" + os.Getenv("PATH"),
@@ -89,7 +89,7 @@ func brokerEnv(dir, node string, distributionPort, mapperPort int) []string {
 		fmt.Sprintf("ERL_EPMD_PORT=%d", mapperPort),
 		"ERL_EPMD_ADDRESS=127.0.0.1",
 		// Two schedulers and no busy waiting: several nodes share a small machine.
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +SDio 4 +A 4 -start_epmd false",
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +SDio 4 +A 4 -start_epmd false " + strings.Join(args, " "),
 		"RABBITMQ_CTL_ERL_ARGS=+S 1:1 +A 1",
 		"ERL_CRASH_DUMP_SECONDS=0",
 		// The start script then becomes the Erlang machine instead of staying as its parent.

@@ -36,6 +36,7 @@ type FaultProxy struct {
 	connected  *sync.Cond         // connecting has fallen; uses mu
 	faults     [2]directionFaults // by Direction
 	barriers   []*Barrier         // armed, not reached
+	watchers   [2][]func(Unit)    // by Direction
 	closed     bool
 	work       sync.WaitGroup // accept loop and links
 }
@@ -174,6 +175,7 @@ func (p *FaultProxy) accept(listener net.Listener) {
 func (p *FaultProxy) serve(client *net.TCPConn) {
 	l := p.connect(client)
 	if l == nil {
+		p.showFirst(client)
 		abort(client)
 		return
 	}
@@ -181,6 +183,15 @@ func (p *FaultProxy) serve(client *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.links, l)
+}
+
+// showFirst lets the watchers see what a client sends that has no server.
+func (p *FaultProxy) showFirst(client *net.TCPConn) {
+	_ = client.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	chunk := make([]byte, chunkSize)
+	n, _ := client.Read(chunk)
+	units := p.protocol.splitters()[ToServer].split(chunk[:n])
+	p.show(units) // ToServer is the zero value of their direction
 }
 
 // connect returns the link to the server, or nil when there is none.
@@ -219,6 +230,24 @@ func (p *FaultProxy) fault(d Direction) (stalled <-chan struct{}, delay time.Dur
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.faults[d].stalled, p.faults[d].delay
+}
+
+// Watch calls see with every message to come in a direction, on all connections, one at a time, before any fault touches
+// it. see must neither keep the message's bytes nor call the proxy.
+func (p *FaultProxy) Watch(d Direction, see func(Unit)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers[d] = append(p.watchers[d], see)
+}
+
+func (p *FaultProxy) show(units []Unit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range units {
+		for _, see := range p.watchers[u.Direction] {
+			see(u)
+		}
+	}
 }
 
 // trip disarms and returns the barrier that matches the unit, if there is one.

@@ -31,6 +31,7 @@ type Received struct {
 type Entry struct {
 	Received
 	Began  time.Time // when the headers had arrived
+	Worked time.Time // when its Action.Works came to pass; zero: it did not
 	Ended  time.Time // when the work was done, before the answer left; zero while it works
 	Status int       // what was answered; 0 while it works, and when the connection was ended without an answer
 }
@@ -42,23 +43,31 @@ func (e Entry) Open() bool { return e.Ended.IsZero() }
 type Journal struct {
 	mu      sync.Mutex
 	entries []Entry
-	perKey  map[string]int
-	changed chan struct{} // closed and replaced at each change
+	places  map[string][]int // by key, in entries
+	changed chan struct{}    // closed and replaced at each change
 }
 
 func newJournal() *Journal {
-	return &Journal{perKey: map[string]int{}, changed: make(chan struct{})}
+	return &Journal{places: map[string][]int{}, changed: make(chan struct{})}
 }
 
 // begin appends an entry and returns its place, and which POST of its key it is.
 func (j *Journal) begin(r Received) (place, number int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.perKey[r.Key]++
-	r.Number = j.perKey[r.Key]
+	place = len(j.entries)
+	j.places[r.Key] = append(j.places[r.Key], place)
+	r.Number = len(j.places[r.Key])
 	j.entries = append(j.entries, Entry{Received: r, Began: time.Now()})
 	j.notifyLocked()
-	return len(j.entries) - 1, r.Number
+	return place, r.Number
+}
+
+func (j *Journal) worked(place int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries[place].Worked = time.Now()
+	j.notifyLocked()
 }
 
 func (j *Journal) end(place, status int, ended time.Time) {
@@ -80,6 +89,21 @@ func (j *Journal) Entries() []Entry {
 	return slices.Clone(j.entries)
 }
 
+// Take returns the journal and begins a new one. An error says that a POST is still being worked on.
+func (j *Journal) Take() ([]Entry, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.entries {
+		if e.Open() {
+			return nil, fmt.Errorf("take the journal: a POST of %s is still being worked on", e.Key)
+		}
+	}
+	taken := j.entries
+	j.entries, j.places = nil, map[string][]int{}
+	j.notifyLocked()
+	return taken, nil
+}
+
 // Count returns how many POSTs there were.
 func (j *Journal) Count() int {
 	j.mu.Lock()
@@ -89,7 +113,13 @@ func (j *Journal) Count() int {
 
 // ByKey returns the POSTs of one key.
 func (j *Journal) ByKey(key string) []Entry {
-	return slices.DeleteFunc(j.Entries(), func(e Entry) bool { return e.Key != key })
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	entries := make([]Entry, 0, len(j.places[key]))
+	for _, place := range j.places[key] {
+		entries = append(entries, j.entries[place])
+	}
+	return entries
 }
 
 // Keys returns the entries by key.

@@ -49,6 +49,7 @@ func (l *link) pump(d Direction) {
 		n, err := from.Read(buffer)
 		switch {
 		case n > 0 && l.ended():
+			l.show(d, buffer[:n])
 			abort(from) // as a system answers to data for a closed socket
 		case n > 0:
 			l.forward(d, buffer[:n])
@@ -76,8 +77,7 @@ func passEnd(to *net.TCPConn, cause error) {
 // forward sends a chunk on, holding it at each barrier that it meets.
 func (l *link) forward(d Direction, chunk []byte) {
 	sent := 0
-	for _, unit := range l.splitters[d].split(chunk) {
-		unit.Direction = d
+	for _, unit := range l.show(d, chunk) {
 		barrier := l.proxy.trip(unit)
 		if barrier == nil {
 			continue
@@ -88,6 +88,16 @@ func (l *link) forward(d Direction, chunk []byte) {
 		l.hold(d, barrier, unit)
 	}
 	l.write(d, chunk[sent:])
+}
+
+// show finds the messages in a chunk and lets the watchers see them.
+func (l *link) show(d Direction, chunk []byte) []Unit {
+	units := l.splitters[d].split(chunk)
+	for i := range units {
+		units[i].Direction = d
+	}
+	l.proxy.show(units)
+	return units
 }
 
 // hold returns when the barrier lets go. After a drop the rest of the direction is discarded.

@@ -19,9 +19,11 @@ type Servers struct {
 
 // ServersOptions are for Servers.Around.
 type ServersOptions struct {
-	Race  bool         // the program has the race detector
-	Nodes int          // of a cluster; 0 is a broker by itself
-	After func() error // looks at what the tests have left; nil is nothing
+	Race   bool         // the program has the race detector
+	Nodes  int          // of a cluster; 0 is a broker by itself
+	After  func() error // looks at what the tests have left; nil is nothing
+	Broker BrokerOptions
+	Redis  RedisOptions
 }
 
 // serversStart bounds the start of all of them.
@@ -65,11 +67,11 @@ func (s *Servers) start(options ServersOptions) error {
 	var builder sync.WaitGroup
 	var binaryErr, brokerErr, redisErr error
 	builder.Go(func() { s.Binary, binaryErr = Build(ctx, options.Race) })
-	s.Redis, redisErr = StartRedis(ctx, RedisOptions{})
+	s.Redis, redisErr = StartRedis(ctx, options.Redis)
 	if options.Nodes > 0 {
-		s.Cluster, brokerErr = StartBrokerCluster(ctx, options.Nodes, BrokerOptions{})
+		s.Cluster, brokerErr = StartBrokerCluster(ctx, options.Nodes, options.Broker)
 	} else {
-		s.Broker, brokerErr = StartBroker(ctx, BrokerOptions{})
+		s.Broker, brokerErr = StartBroker(ctx, options.Broker)
 	}
 	builder.Wait()
 	err := errors.Join(binaryErr, brokerErr, redisErr)

@@ -19,6 +19,7 @@ import (
 type Action struct {
 	Wait  <-chan struct{} // work until this is closed, whether or not the caller is still there
 	Delay time.Duration   // work that long, whether or not the caller is still there
+	Works bool            // then the work is done: see Entry.Worked
 	Hang  bool            // then wait until the caller is gone, and answer nothing
 
 	Close bool   // then close the connection without an answer (FIN)
@@ -175,12 +176,22 @@ func (s *Service) handle(w http.ResponseWriter, r *http.Request) {
 	place, number := s.Journal.begin(received)
 	received.Number = number
 	action := behaviour(received)
-	worked := work(action, r, stopped)
-	ended := time.Now() // before the answer leaves: the next attempt may come before this one is in the journal
-	if !worked {
-		s.Journal.end(place, 0, ended)
+	if !work(action, stopped) {
+		s.Journal.end(place, 0, time.Now())
 		panic(http.ErrAbortHandler) // to return would be to answer 200
 	}
+	if action.Works {
+		s.Journal.worked(place)
+	}
+	if action.Hang {
+		select {
+		case <-r.Context().Done():
+		case <-stopped:
+		}
+		s.Journal.end(place, 0, time.Now())
+		panic(http.ErrAbortHandler)
+	}
+	ended := time.Now() // before the answer leaves: the next attempt may come before this one is in the journal
 	s.Journal.end(place, answer(action, w), ended)
 }
 
@@ -205,8 +216,8 @@ func read(r *http.Request, keep bool) Received {
 	return received
 }
 
-// work spends the action's time and reports whether there is to be an answer.
-func work(a Action, r *http.Request, stopped <-chan struct{}) bool {
+// work spends the action's time; false means that the service was stopped meanwhile.
+func work(a Action, stopped <-chan struct{}) bool {
 	if a.Wait != nil {
 		select {
 		case <-a.Wait:
@@ -218,16 +229,10 @@ func work(a Action, r *http.Request, stopped <-chan struct{}) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
 	case <-stopped:
 		return false
 	}
-	if a.Hang {
-		select {
-		case <-r.Context().Done():
-		case <-stopped:
-		}
-	}
-	return !a.Hang
 }
 
 // answer returns the status answered, 0 for none. The answer has left, whole, when it returns: a service that is stopped then has

@@ -21,6 +21,9 @@ type Unit struct {
 	start int // where in the chunk the unit begins; 0 when it began in an earlier one
 }
 
+// Fresh is the part of Data that was in no earlier unit.
+func (u Unit) Fresh() []byte { return u.Data[u.fresh:] }
+
 // splitter finds the units that a chunk of one direction completes. Units are valid until the next call.
 type splitter interface {
 	split(chunk []byte) []Unit

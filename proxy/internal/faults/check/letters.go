@@ -54,16 +54,31 @@ func (c *checker) judgeLetter(s *story, l *Letter) {
 	}
 }
 
-// destined tells whether a letter is what the service had in mind. Deferred attempts come on top of the most.
+// destined tells whether a letter is what the service had in mind. Deferred attempts come on top of the most, and one that was
+// claimed to find that it is one too many: a letter that is published again counts it.
 func (s *story) destined(l *Letter) bool {
 	switch s.original.Destiny {
 	case ToBeRejected:
 		return l.Reason == reasonRejected
 	case ToExhaust:
-		return l.Reason == reasonExhausted && l.Attempts >= s.queue.MaxAttempts && l.Attempts <= s.queue.MaxAttempts+s.deferred()
+		return l.Reason == reasonExhausted && l.Attempts >= s.queue.MaxAttempts && l.Attempts <= s.queue.MaxAttempts+s.deferred()+s.overcounted()
 	case ToBeDone:
 	}
 	return false
+}
+
+// overcounted is 1 when the record died by a claim under which nothing was sent.
+func (s *story) overcounted() int {
+	sent := 0
+	for _, r := range s.requests {
+		sent = max(sent, r.Attempt)
+	}
+	for _, w := range s.writes {
+		if w.State == Dead && w.Attempts > sent {
+			return 1
+		}
+	}
+	return 0
 }
 
 func (s *story) deferred() int {
