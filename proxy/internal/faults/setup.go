@@ -59,13 +59,14 @@ func environment(name, brokerURL, storeURL, serviceAddr string) map[string]strin
 		"FORWARD_UNKNOWN_MAX": fmt.Sprint(unlimited), "DEDUP_LEASE": lease.String(), "DEDUP_RETENTION": retention.String(),
 		"RETRY_BACKOFF": ladder, "RETRY_HOLD": hold.String(), "RETRY_MAX_ATTEMPTS": fmt.Sprint(unlimited), "SHUTDOWN_GRACE": grace.String(),
 		"LOG_LEVEL": "warn",
+		// Under faults many messages in a row do not end done. The brake has tests of its own; here it would wait for minutes.
+		"FORWARD_BRAKE_AFTER": "0",
 	}
 	set := func(queue, setting, value string) { env["QUEUE_"+queue+"_"+setting] = value }
 	set("DEADLETTER", "FORWARD_ON_UNKNOWN", string(check.DeadLetter))
 	set("LOOKUP", "FORWARD_ON_UNKNOWN", string(check.Lookup))
 	set("LOOKUP", "FORWARD_LOOKUP_URL", "http://"+serviceAddr+"/done/{id}")
 	set("EXHAUST", "RETRY_MAX_ATTEMPTS", fmt.Sprint(exhausted))
-	set("EXHAUST", "FORWARD_BRAKE_AFTER", "0")
 	return env
 }
 

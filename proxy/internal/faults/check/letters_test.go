@@ -37,6 +37,26 @@ func TestLettersSayWhy(t *testing.T) {
 	}
 }
 
+// TestLettersCountTheClaimThatFoundTooMany: one attempt more, when the record says so and it was never sent.
+func TestLettersCountTheClaimThatFoundTooMany(t *testing.T) {
+	const killed = `
+process k 0 42.5 killed
+= retry/x exhaust
+pub 40
+send 40 k 1 40 40.1 500
+send 41 k 2 41 41.1 500
+send 42 k 3 42 42.1 500
+claim 53 4 B unknown
+dead 53.1 unknown
+letter attempts-exhausted 4
+`
+	accepted(t, []excuse{{"never sent", killed, []Remark{SkippedKilled}, []forgery{
+		{"one more still", "", "dead 53.1 unknown\nletter attempts-exhausted 4", "dead 53.1 unknown\nletter attempts-exhausted 5", []Rule{AttemptSpent, LetterReason}},
+		{"the record does not count it", "", "claim 53 4 B unknown", "claim 53 3 B unknown", []Rule{LetterReason}},
+		{"sent", "", "claim 53 4 B unknown", "claim 53 4 B unknown\nsend 53 r 4 flagged 53 53.1 500", []Rule{LetterReason}},
+	}}})
+}
+
 func TestLettersNobodyNeeds(t *testing.T) {
 	rejected(t, []forgery{
 		{"done", "", "done 20.25", "done 20.25\nletter rejected 1", []Rule{LetterNeedless}},
