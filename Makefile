@@ -20,10 +20,10 @@ GO_FILES = $$(find . -name '*.go' -not -path './.*/*')
 # The packages whose tests are quick.
 UNIT = $$(go list ./... | grep -v /internal/)
 
-.PHONY: help demo test services check faults matrix model build lint format fuzz clean
+.PHONY: help demo test services check faults mutations records matrix model build lint format fuzz clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## a plain consumer and rabbitonce side by side under failures (RABBITMQ_URL, REDIS_URL: use these servers)
 	@[[ -n "$${RABBITMQ_URL:-}" ]] || .ci/install rabbitmq
@@ -33,9 +33,9 @@ demo: ## a plain consumer and rabbitonce side by side under failures (RABBITMQ_U
 	@go build -o .cache/demo ./proxy/internal/demo
 	@exec .cache/demo
 
-test: ## all tests but those of a broker cluster (make matrix) and of HTTP servers (make services), against real servers that they start themselves, with the race detector
+test: ## all tests but those of a broker cluster (make matrix), of HTTP servers (make services) and under random faults (make faults), against real servers that they start themselves, with the race detector
 	@.ci/install
-	go test -race -count=1 -p 2 -timeout 11m $$(go list ./... | grep -vE '/internal/(cluster|services)$$') # -count=1: the cache does not see the binaries that tests build
+	go test -race -count=1 -p 2 -timeout 11m $$(go list ./... | grep -vE '/internal/(cluster|services|faults)$$') # -count=1: the cache does not see the binaries that tests build
 
 services: ## tests with the HTTP servers that services run on: php, php-fpm, gunicorn, Node, Java, nginx, Apache (SERVER=nginx, SCENARIO=reload: only these)
 	@.ci/install
@@ -45,7 +45,15 @@ services: ## tests with the HTTP servers that services run on: php, php-fpm, gun
 check: lint ## the quick loop: format, vet, lint, unit tests
 	go test -short $(UNIT)
 
-faults: ## the long hunts: SEQUENCES (10000) random histories of a record, on Redis and in memory
+faults: ## random failures of everything at once for FAULTS_SECONDS (300), from FAULTS_SEED on; see docs/guarantees.md (RABBITONCE_TEST_BROKER_ROOT, RABBITONCE_TEST_QUEUES=classic: other servers)
+	@.ci/install
+	FAULTS_SECONDS=$${FAULTS_SECONDS:-300} go test -race -count=1 -timeout 12h -v -run 'TestFaults|TestFailOver' ./proxy/internal/faults
+
+mutations: ## take the rules out of the program one by one: the faults have to notice each
+	@.ci/install
+	go test -race -count=1 -timeout 60m -v -run TestMutationsAreCaught ./proxy/internal/faults
+
+records: ## SEQUENCES (10000) random histories of a record, on Redis and in memory
 	@.ci/install redis
 	go test -count=1 -timeout 60m -run 'TestRedisAndMemoryAgree|TestTheProtocolKeepsItsPromises' -v ./dedup -rapid.checks=$(SEQUENCES)
 

@@ -9,22 +9,36 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"rabbitonce/proxy/internal/faults/check"
+	"rabbitonce/proxy/internal/testkit"
 )
 
 // storeLog reads the store's append-only file: every change, in the order in which the store made it.
 type storeLog struct {
-	path string
-	read int64 // bytes that were read before
+	files string // a pattern; the last one that fits is written
+	read  int64  // bytes that were read before
+}
+
+func newStoreLog(r *testkit.Redis) *storeLog {
+	return &storeLog{files: filepath.Join(filepath.Dir(r.LogPath), "appendonlydir", "appendonly.aof.*.incr.aof")}
 }
 
 // take returns the changes since the last time. ids tells whose a key is.
 func (l *storeLog) take(ids map[string]check.ID) ([]check.Write, error) {
-	text, err := os.ReadFile(l.path)
+	names, err := filepath.Glob(l.files)
+	if err != nil {
+		return nil, fmt.Errorf("read the store's log: %w", err)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("read the store's log: no %s", l.files)
+	}
+	text, err := os.ReadFile(slices.Max(names))
 	if err != nil {
 		return nil, fmt.Errorf("read the store's log: %w", err)
 	}

@@ -23,7 +23,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = jumping.Remove() }()
-	s := newTestStage(t, programs{shared.Binary.Path, jumping.Path}, setting(t, "FAULTS_REPLICAS", 3))
+	s := newTestStage(t, programs{binary: shared.Binary.Path, jumping: jumping.Path}, setting(t, "FAULTS_REPLICAS", 3))
 	t.Logf("FAULTS_SEED=%d", seed)
 	var sum summary
 	for ; left > 0; left -= roundLength {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 type replica struct {
 	name                   string
 	binary                 string
+	settings               map[string]string
 	clock                  string // a file, see setClock; empty: the binary's clock cannot jump
 	brokerURL, storeURL    string // through the proxies
 	broker, store, service *testkit.FaultProxy
@@ -34,6 +36,7 @@ func (r *replica) start() error {
 	r.startedAs++
 	name := fmt.Sprintf("%s.%d", r.name, r.startedAs)
 	env := environment(name, r.brokerURL, r.storeURL, r.service.Addr)
+	maps.Copy(env, r.settings)
 	if r.clock != "" {
 		env[clockVariable] = r.clock
 	}

@@ -31,6 +31,7 @@ type stage struct {
 // programs are what the processes run. Only the clock of the first one can jump, if that has a program.
 type programs struct {
 	binary, jumping string
+	settings        map[string]string // beside those of environment
 }
 
 // storeArgs keep the store's log in one file.
@@ -44,7 +45,7 @@ var brokerArgs = []string{"-rabbit", "dead_letter_worker_publisher_confirm_timeo
 func newStage(servers *testkit.Servers, run programs, n int, logf func(string, ...any)) (*stage, error) {
 	s := &stage{
 		servers: servers, logf: logf, wire: &wire{}, rest: map[string]vitals{},
-		log: &storeLog{path: filepath.Join(filepath.Dir(servers.Redis.LogPath), "appendonlydir", "appendonly.aof.1.incr.aof")},
+		log: newStoreLog(servers.Redis),
 	}
 	if err := s.open(run, n); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -64,7 +65,7 @@ func (s *stage) open(run programs, n int) error {
 		return err
 	}
 	for i := range n {
-		r, err := s.newReplica(fmt.Sprintf("r%d", i+1), run.binary)
+		r, err := s.newReplica(fmt.Sprintf("r%d", i+1), run)
 		if err != nil {
 			return err
 		}
@@ -128,8 +129,8 @@ func allQueues(queue string) []string {
 	return all
 }
 
-func (s *stage) newReplica(name, binary string) (*replica, error) {
-	r := &replica{name: name, binary: binary}
+func (s *stage) newReplica(name string, run programs) (*replica, error) {
+	r := &replica{name: name, binary: run.binary, settings: run.settings}
 	var brokerErr, storeErr, serviceErr error
 	r.broker, brokerErr = testkit.NewFaultProxy(s.servers.Broker.Addr, testkit.AMQP)
 	r.store, storeErr = testkit.NewFaultProxy(s.servers.Redis.Addr, testkit.RESP)

@@ -25,11 +25,11 @@ func (d Direction) String() string { return [...]string{"to-server", "to-client"
 type FaultProxy struct {
 	Addr string // 127.0.0.1:PORT, the same over Refuse and Reopen
 
-	target   string
 	protocol Protocol
 	port     port
 
 	mu         sync.Mutex
+	target     string
 	listener   net.Listener       // nil while refusing
 	links      map[*link]struct{} // open connections
 	connecting int                // connections that the server may see already, not in links yet
@@ -124,6 +124,13 @@ func (p *FaultProxy) Refuse() {
 	}
 }
 
+// Retarget makes the connections to come go to another server.
+func (p *FaultProxy) Retarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
 // Reopen undoes Refuse.
 func (p *FaultProxy) Reopen() error {
 	p.mu.Lock()
@@ -198,8 +205,9 @@ func (p *FaultProxy) showFirst(client *net.TCPConn) {
 func (p *FaultProxy) connect(client *net.TCPConn) *link {
 	p.mu.Lock()
 	p.connecting++
+	target := p.target
 	p.mu.Unlock()
-	server, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+	server, err := net.DialTimeout("tcp", target, 5*time.Second)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.connecting--

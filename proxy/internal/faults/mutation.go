@@ -1,0 +1,111 @@
+package faults
+
+import (
+	"slices"
+	"time"
+
+	"rabbitonce/proxy/internal/faults/check"
+)
+
+// mutation is the program with one of its rules taken out, and the faults that show it soonest. A run that does not notice is
+// worth nothing.
+type mutation struct {
+	name  string
+	edits []edit
+	kinds []string     // of the faults; all others are left out
+	rules []check.Rule // one of these must be broken
+}
+
+func mutations() []mutation {
+	const store, process, service = "store network stalled", "kill -9", "service network reset"
+	return []mutation{
+		{
+			name: "ack before record",
+			edits: []edit{{
+				"proxy/record.go", "\tacked := false\n\tfor {\n",
+				"\tacked := true\n\tm.session.settle(m.DeliveryTag, settleAck)\n\tfor {\n",
+			}},
+			kinds: []string{store, process, "store stopped"}, rules: []check.Rule{check.Unrecorded},
+		},
+		{
+			name: "done on timeout",
+			edits: []edit{{
+				"forward/client.go", `return Result{Outcome: Unknown, Err: c.failure(ctx, "after the request began to be sent", err)}, false`,
+				`return Result{Outcome: Done, Err: c.failure(ctx, "after the request began to be sent", err)}, false`,
+			}},
+			kinds: []string{service}, rules: []check.Rule{check.Lost},
+		},
+		{
+			name: "release without owner check",
+			edits: []edit{{
+				"dedup/scripts/protocol.lua", "if token_found ~= ARGV[2] or not found then",
+				"if not found or (operation ~= 'release' and token_found ~= ARGV[2]) then",
+			}},
+			kinds: []string{"stopped, longer than the lease", "store network stalled", "service restarted", "store stopped"},
+			rules: []check.Rule{check.AttemptRepeated, check.AtOnce, check.AfterDone},
+		},
+		{
+			name: "settle on a new session",
+			edits: []edit{
+				{"proxy/session.go", "\t\"errors\"\n", "\t\"errors\"\n\t\"sync\"\n"},
+				{
+					"proxy/session.go", "func newSession(c *consumer, prefetch int) *session {\n\treturn &session{",
+					"var latest sync.Map\n\nfunc newSession(c *consumer, prefetch int) *session {\n\ts := newSessionOf(c, prefetch)\n\tlatest.Store(c.queue, s)\n\treturn s\n}\n\n" +
+						"func newSessionOf(c *consumer, prefetch int) *session {\n\treturn &session{",
+				},
+				{
+					"proxy/session.go", "func (s *session) settle(tag uint64, verb settleVerb) {\n",
+					"func (s *session) settle(tag uint64, verb settleVerb) {\n\tif now, ok := latest.Load(s.consumer.queue); ok {\n\t\ts = now.(*session)\n\t}\n",
+				},
+			},
+			kinds: []string{"broker network cut", "broker network reset"}, rules: []check.Rule{check.Lost},
+		},
+		{
+			name: "transport replay allowed",
+			edits: []edit{
+				{"forward/guard.go", "if a.over || (a.began && a.owner != g) {", "if a.over {"},
+				{
+					"forward/client.go", "\trequest.ContentLength = int64(len(body))\n",
+					"\trequest.ContentLength = int64(len(body))\n\trequest.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }\n",
+				},
+			},
+			kinds: []string{service, "service network replies lost"}, rules: []check.Rule{check.AttemptRepeated},
+		},
+		{
+			name: "retry without confirm",
+			edits: []edit{{
+				"proxy/link.go", "\tselect {\n\tcase <-confirm.Done():\n\tcase <-giveUp:\n", "\tselect {\n\tdefault:\n\t\treturn nil\n\tcase <-giveUp:\n",
+			}},
+			kinds: []string{"memory alarm", process, "broker network reset"}, rules: []check.Rule{check.Lost},
+		},
+		{
+			name: "unknown repeated before its deadline",
+			edits: []edit{
+				{
+					"dedup/scripts/protocol.lua", "    not_before = math.max(not_before, nearest((struct.unpack('>I5', found, 39))))\n  end\n  return write(struct.pack(HEAD, letter('w')",
+					"  end\n  return write(struct.pack(HEAD, letter('w')",
+				},
+				{"proxy/attempt.go", "pause, nominal = max(pause, deadline), max(nominal, deadline)", "_ = deadline"},
+			},
+			kinds: []string{service}, rules: []check.Rule{check.TooEarly},
+		},
+	}
+}
+
+// lanes are those of a mutation: only its kinds of faults, at a quick pace.
+func (m mutation) lanes() []lane {
+	var few []lane
+	for _, l := range lanes() {
+		l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool { return !slices.Contains(m.kinds, k.name) })
+		if len(l.kinds) > 0 {
+			l.pause = time.Second
+			few = append(few, l)
+		}
+	}
+	return few
+}
+
+// caught returns the violations of the rules that a mutation has to break.
+func (m mutation) caught(r check.Report) []check.Violation {
+	return slices.DeleteFunc(slices.Clone(r.Violations), func(v check.Violation) bool { return !slices.Contains(m.rules, v.Rule) })
+}
