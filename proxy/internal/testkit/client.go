@@ -89,7 +89,10 @@ func (c *Client) returnedLocked() error {
 	var err error
 	for {
 		select {
-		case r := <-c.returns:
+		case r, open := <-c.returns:
+			if !open {
+				return err // the channel ended after the last confirm
+			}
 			err = errors.Join(err, fmt.Errorf("returned from exchange %q, key %q: %s", r.Exchange, r.RoutingKey, r.ReplyText))
 		default:
 			return err
