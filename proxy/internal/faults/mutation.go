@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ type mutation struct {
 	name  string
 	edits []edit
 	kinds []string     // of the faults; all others are left out
+	own   []kind       // faults that no other run has
 	rules []check.Rule // one of these must be broken
 }
 
@@ -25,7 +27,7 @@ func mutations() []mutation {
 				"proxy/record.go", "\tacked := false\n\tfor {\n",
 				"\tacked := true\n\tm.session.settle(m.DeliveryTag, settleAck)\n\tfor {\n",
 			}},
-			kinds: []string{store, process, "store stopped"}, rules: []check.Rule{check.Unrecorded},
+			kinds: []string{store, process}, rules: []check.Rule{check.Unrecorded},
 		},
 		{
 			name: "done on timeout",
@@ -41,7 +43,7 @@ func mutations() []mutation {
 				"dedup/scripts/protocol.lua", "if token_found ~= ARGV[2] or not found then",
 				"if not found or (operation ~= 'release' and token_found ~= ARGV[2]) then",
 			}},
-			kinds: []string{"stopped, longer than the lease", "store network stalled", "service restarted", "store stopped"},
+			kinds: []string{"service slow"}, own: []kind{{name: "session lost while the store is stalled past the lease", part: check.PartStore, hit: lateRelease}},
 			rules: []check.Rule{check.AttemptRepeated, check.AtOnce, check.AfterDone},
 		},
 		{
@@ -92,13 +94,29 @@ func mutations() []mutation {
 	}
 }
 
+// lateRelease has a process give its claims back when others have taken them over: it loses its session, which is when it does
+// so, while the store cannot hear it.
+func lateRelease(_ *stage, r *replica, draw *rand.Rand) error {
+	const sessionLost = 300 * time.Millisecond
+	r.store.Stall()
+	time.Sleep(sessionLost)
+	r.broker.Cut()
+	time.Sleep(between(draw, lease, lease+timeout/2) - sessionLost)
+	r.store.Unstall()
+	return nil
+}
+
 // lanes are those of a mutation: only its kinds of faults, at a quick pace.
 func (m mutation) lanes() []lane {
+	const pace = 300 * time.Millisecond
 	var few []lane
+	if len(m.own) > 0 {
+		few = append(few, lane{name: "own", kinds: m.own, each: true, pause: pace})
+	}
 	for _, l := range lanes() {
 		l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool { return !slices.Contains(m.kinds, k.name) })
 		if len(l.kinds) > 0 {
-			l.pause = time.Second
+			l.pause = pace
 			few = append(few, l)
 		}
 	}

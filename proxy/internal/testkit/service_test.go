@@ -82,6 +82,34 @@ func mustRequest(t *testing.T, url string) *http.Request {
 	return request
 }
 
+// TestServiceTellsWhetherTheWorkWasDone: whether it was is one thing, what the caller hears of it another.
+func TestServiceTellsWhetherTheWorkWasDone(t *testing.T) {
+	ctx := within(t, 20*time.Second)
+	actions := map[string]Action{
+		"answered": {Works: true}, "closed": {Works: true, Close: true}, "failed": {Status: 500}, "silent": {Works: true, Hang: true}, "stopped": {Works: true, Delay: time.Hour},
+	}
+	s := startService(t, func(r Received) Action { return actions[r.Key] })
+	for key := range actions {
+		soon, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		_, _, _ = post(soon, s.URL, key)
+		cancel()
+	}
+	if _, err := s.Journal.Take(); err == nil {
+		t.Error("the journal was taken while a POST was at work")
+	}
+	s.Stop()
+	entries, err := s.Journal.Take()
+	must(t, err)
+	for _, e := range entries {
+		if want := e.Key == "answered" || e.Key == "closed" || e.Key == "silent"; want == e.Worked.IsZero() || e.Worked.After(e.Ended) {
+			t.Errorf("%s: worked at %v, ended at %v", e.Key, e.Worked, e.Ended)
+		}
+	}
+	if len(entries) != len(actions) || s.Journal.Count() != 0 || len(s.Journal.ByKey("answered")) != 0 {
+		t.Errorf("%d entries taken, %d left", len(entries), s.Journal.Count())
+	}
+}
+
 func TestServiceOverlaps(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	release := make(chan struct{})
