@@ -78,6 +78,6 @@ func accepted(t *testing.T, excuses []excuse) {
 func leftOpen() []Remark {
 	return []Remark{
 		AtOnceStopped, AtOncePastDeadline, Stray, AfterDoneOvertaken, LookupTooSoon, SkippedKilled, SkippedStopped, SkippedStore,
-		SkippedTerminated, UnknownRequest, UnknownLost, UnknownClaim, UnknownThoughDone, UnknownLastAttempt, LetterRepeated, UnrecordedStore,
+		SkippedTerminated, UnknownRequest, UnknownLost, UnknownClaim, UnknownWire, UnknownThoughDone, UnknownLastAttempt, LetterRepeated, UnrecordedStore,
 	}
 }

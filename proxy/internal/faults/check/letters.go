@@ -104,6 +104,9 @@ func (c *checker) unknownOutcome(s *story, l *Letter) (Remark, bool) {
 				return cause, true
 			}
 		}
+		if c.lostOnWire(s, 0) {
+			return UnknownWire, true
+		}
 		lost := c.trouble.wasted(s.queue.Lease, s.since(), s.deadAt())
 		return UnknownClaim, len(lost) > 0
 	case Retry:
@@ -111,6 +114,9 @@ func (c *checker) unknownOutcome(s *story, l *Letter) (Remark, bool) {
 			return "", false
 		}
 		last := s.requests[len(s.requests)-1]
+		if c.lostOnWire(s, s.queue.MaxAttempts) {
+			return UnknownWire, true
+		}
 		_, open := c.unknownRequest(s, last)
 		return UnknownLastAttempt, open && last.Attempt >= s.queue.MaxAttempts
 	case Lookup:
@@ -131,6 +137,27 @@ func (c *checker) unknownRequest(s *story, r *Request) (Remark, bool) {
 		c.trouble.storeAway(r.Process, 0, r.Sent, deadline) ||
 		c.trouble.stopped(r.Process, s.queue.Lease/2, r.Sent, deadline) || c.stoppedAt(r, deadline)
 	return UnknownLost, lost
+}
+
+// lostOnWire tells whether the last claim, of at least that many attempts, was for a request that the journal of the network
+// may have missed: nothing was seen of it, its outcome was unknown, and the service's network or the service failed meanwhile.
+func (c *checker) lostOnWire(s *story, least int) bool {
+	for i := 1; i < len(s.writes); i++ {
+		claim, dead := s.writes[i-1], s.writes[i]
+		if claim.State == Processing && dead.State == Dead && dead.Unknown && !claim.Unknown && claim.Attempts >= least && !s.sentAs(claim.Attempts) {
+			return c.trouble.serviceAway("", claim.At.Add(-storeSlack), dead.At.Add(storeSlack))
+		}
+	}
+	return false
+}
+
+func (s *story) sentAs(attempt int) bool {
+	for _, r := range s.requests {
+		if r.Attempt == attempt {
+			return true
+		}
+	}
+	return false
 }
 
 // stoppedAt tells whether the deadline of a request passed while its process was stopped: it may not have read the answer.

@@ -57,6 +57,21 @@ letter attempts-exhausted 4
 	}}})
 }
 
+// TestLettersOfRequestsThatTheNetworkMissed: a connection that is reset takes bytes with it that nobody has read.
+func TestLettersOfRequestsThatTheNetworkMissed(t *testing.T) {
+	const missed = "fault reset service all 40 40.1 0\n= deadletter/x\npub 40\nclaim 40.05 1 A\ndead 40.2 unknown\nletter unknown-outcome 1"
+	accepted(t, []excuse{{"under deadletter", missed, []Remark{UnknownWire}, []forgery{
+		{"no fault", "", "service all 40 40.1", "service all 30 39.9", []Rule{LetterReason}},
+		{"a fault of the broker", "", "service all 40 40.1", "broker all 40 40.1", []Rule{LetterReason}},
+		{"known", "", "dead 40.2 unknown", "dead 40.2", []Rule{LetterReason}},
+		{"unknown before", "", "claim 40.05 1 A", "claim 40.05 1 A unknown", []Rule{LetterReason}},
+	}}})
+	const last = "fault reset service all 42 42.1 0\n= retry/x exhaust\npub 40\nsend 40 c 1 40 40.1 500\nsend 41 c 2 41 41.1 500\nclaim 42 3 A\ndead 42.2 unknown\nletter unknown-outcome 3"
+	accepted(t, []excuse{{"the last attempt", last, []Remark{UnknownWire}, []forgery{
+		{"not the last", "", "claim 42 3 A", "claim 42 2 A", []Rule{LetterReason}},
+	}}})
+}
+
 func TestLettersNobodyNeeds(t *testing.T) {
 	rejected(t, []forgery{
 		{"done", "", "done 20.25", "done 20.25\nletter rejected 1", []Rule{LetterNeedless}},

@@ -35,6 +35,7 @@ const (
 	UnknownRequest     Remark = "letter unknown-outcome: a request was not answered"
 	UnknownLost        Remark = "letter unknown-outcome: the answer may not have come back"
 	UnknownClaim       Remark = "letter unknown-outcome: a claim may have been lost"
+	UnknownWire        Remark = "letter unknown-outcome: the request may have been lost before the journal of the network saw it"
 	UnknownThoughDone  Remark = "letter unknown-outcome: recorded done"
 	UnknownLastAttempt Remark = "letter unknown-outcome: of the last attempt"
 	LetterRepeated     Remark = "letter repeated"

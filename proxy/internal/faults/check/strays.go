@@ -25,8 +25,9 @@ func (c *checker) isStray(s *story, r *Request) bool {
 	if !woke || stop.length() < s.queue.Lease || !s.claimedBefore(r, stop.From) {
 		return false
 	}
-	for _, w := range s.writes[s.claim(r)+1:] {
-		if w.State != Absent && !w.At.After(r.Sent.Add(storeSlack)) {
+	claim := s.claim(r)
+	for _, w := range s.writes[claim+1:] {
+		if w.State == Processing && w.Token != s.writes[claim].Token && !w.At.After(r.Sent.Add(storeSlack)) {
 			return true // it was not r's claim any more
 		}
 	}

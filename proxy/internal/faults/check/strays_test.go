@@ -26,6 +26,7 @@ func TestStrays(t *testing.T) {
 			{"its claim began while it was stopped", "", "claim 129.9 1 A", "claim 130.06 1 A", all},
 			{"no claim", "", "claim 129.9 1 A", "", all},
 			{"nobody took its claim over", "", others, "send 141.6 c 2 flagged 141.6 141.7 200 worked\ndone 142.2", all[1:]},
+			{"it claimed again", "", "claim 141.5 2 B unknown\n", "claim 142 1 A\nwait 142.06\n", []Rule{AfterDone, AttemptRepeated, TooEarly, Unflagged}},
 			{"its claim was given back", "", others, "absent\nsend 141.6 c 2 flagged 141.6 141.7 200 worked\ndone 142.2", all[1:]},
 		}},
 		{"while the other does it", swap(t, swap(t, wakesUp, "141.6 141.7 200 worked", "141.6 142.2 200 worked"), "done 141.8\n", "") + "done 142.3", []Remark{Stray, SkippedStopped, AtOnceStopped}, []forgery{
