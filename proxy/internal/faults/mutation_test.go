@@ -10,7 +10,7 @@ import (
 
 const (
 	mutationRound  = 12 * time.Second
-	mutationRounds = 5
+	mutationRounds = 8
 )
 
 // TestMutationsAreCaught takes the rules out of the program that it must not be without. Each has to be noticed in a few short
