@@ -30,6 +30,7 @@ type Broker struct {
 	down        bool
 	alarm       bool
 	freed       chan struct{} // closed when no alarm is on
+	refusals    []string
 }
 
 // New returns a broker without queues.
@@ -98,6 +99,22 @@ func (b *Broker) Declare(name string, arguments amqp.Table) error {
 	return err
 }
 
+// Publish puts a persistent message into a queue; confirmed is called once it is safe. False means that the broker is down.
+func (b *Broker) Publish(queue, id string, body []byte, confirmed func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
+		return false
+	}
+	p := properties{messageID: id, deliveryMode: 2, flags: flagMessageID | flagDeliveryMode}
+	b.commitLocked(func() {
+		if q := b.queues[queue]; q != nil {
+			q.push(&message{key: queue, properties: p, body: body})
+		}
+	}, confirmed)
+	return true
+}
+
 // Delete deletes a queue with its messages; its consumers are cancelled.
 func (b *Broker) Delete(name string) {
 	b.mu.Lock()
@@ -122,6 +139,28 @@ func (b *Broker) Count(name string) (ready, unacknowledged int) {
 		return q.length(), q.out
 	}
 	return 0, 0
+}
+
+// Refusals are the errors with which channels and connections were ended, but for queues that are missing: a client that is
+// right has none.
+func (b *Broker) Refusals() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.refusals)
+}
+
+// refuse notes the end of a channel or a connection.
+func (b *Broker) refuse(r *reply) {
+	if r.code != codeForced && r.code != codeNotFound {
+		b.refusals = append(b.refusals, r.Error())
+	}
+}
+
+// Uncommitted tells how many messages were published and are not safe yet.
+func (b *Broker) Uncommitted() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.commits)
 }
 
 // Message is one that lies in a queue.

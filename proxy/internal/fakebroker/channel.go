@@ -77,6 +77,7 @@ func (ch *channel) fail(err error, at method) {
 		ch.conn.fail(err, at)
 		return
 	}
+	ch.conn.broker.refuse(r)
 	ch.end()
 	ch.closing = true
 	ch.conn.send(ch.id, channelClose, func(e *encoder) { r.encode(e, at) })

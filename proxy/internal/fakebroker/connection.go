@@ -211,6 +211,7 @@ func (c *connection) end() {
 func (c *connection) fail(err error, at method) {
 	r := &reply{code: codeFrameError, text: "FRAME_ERROR - " + err.Error(), hard: true}
 	_ = errors.As(err, &r)
+	c.broker.refuse(r)
 	c.send(0, connectionClose, func(e *encoder) { r.encode(e, at) })
 	c.end()
 	c.stage = isClosing
@@ -226,6 +227,7 @@ func (r *reply) encode(e *encoder, at method) {
 func (c *connection) take(f frame) {
 	switch {
 	case c.stage == isOver, f.kind == frameHeartbeat:
+	case c.stage == isClosing && (f.channel != 0 || f.kind != frameMethod): // it was under way
 	case f.channel != 0 && c.stage == isOpen:
 		c.takeOnChannel(f)
 	case f.kind != frameMethod:
