@@ -10,6 +10,7 @@ FUZZTIME ?= 10s
 SEQUENCES ?= 10000
 SERVER ?= .
 SCENARIO ?= .
+SCHEDULES ?= 100000
 
 # Tools are built once for each version, theirs and Go's.
 TOOLS := .cache/bin/$(shell go env GOVERSION)
@@ -20,7 +21,7 @@ GO_FILES = $$(find . -name '*.go' -not -path './.*/*')
 # The packages whose tests are quick.
 UNIT = $$(go list ./... | grep -v /internal/)
 
-.PHONY: help demo test services check faults mutations records matrix model build lint format fuzz clean
+.PHONY: help demo test services check simulate faults mutations records matrix model build lint format fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +45,9 @@ services: ## tests with the HTTP servers that services run on: php, php-fpm, gun
 
 check: lint ## the quick loop: format, vet, lint, unit tests
 	go test -short $(UNIT)
+
+simulate: ## the long simulation: SCHEDULES (100000) random schedules of messages and faults
+	go test -count=1 -timeout 5h -run TestSimulation -v ./proxy -simulation.schedules=$(SCHEDULES)
 
 faults: ## random failures of everything at once for FAULTS_SECONDS (300), from FAULTS_SEED on; see docs/guarantees.md (RABBITONCE_TEST_BROKER_ROOT, RABBITONCE_TEST_QUEUES=classic: other servers)
 	@.ci/install

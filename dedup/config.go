@@ -70,6 +70,11 @@ type Config struct {
 	// Default: the host that is dialed.
 	RedisTLSServerName string `env:"REDIS_TLS_SERVER_NAME"`
 
+	// Memory, when set, says where StoreMemory keeps records, so that several
+	// stores of a process can share them, as replicas share a server. Default:
+	// each has its own.
+	Memory func() *Memory `json:"-"`
+
 	// WaitReplicas is how many replicas must have a success before it counts as
 	// recorded. Default 0: the primary alone.
 	WaitReplicas int `env:"DEDUP_WAIT_REPLICAS, default=0"`

@@ -8,7 +8,8 @@ import (
 
 // memory keeps records in a map: for one replica, gone with the process.
 type memory struct {
-	clock func() int64 // milliseconds
+	clock   func() int64                   // milliseconds
+	written func(op *operation, r *record) // told of each write; nil: nobody is
 
 	mu      sync.Mutex
 	entries map[string]entry
@@ -49,6 +50,9 @@ func (m *memory) applyLocked(op *operation, now int64) (answer, error) {
 		}
 	}
 	d := decide(found, op, now)
+	if d.write && m.written != nil {
+		m.written(op, d.record)
+	}
 	switch {
 	case d.write && d.record == nil:
 		delete(m.entries, op.key)

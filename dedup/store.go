@@ -36,6 +36,9 @@ func WithRegisterer(r prometheus.Registerer) Option {
 // New returns the store that the configuration names. It does not connect:
 // Ping tells whether the store answers.
 func New(cfg Config, opts ...Option) (*Store, error) {
+	if cfg.Store == StoreMemory && cfg.Memory != nil {
+		return newStore(cfg.Memory(), opts), nil
+	}
 	if cfg.Store == StoreMemory {
 		return NewMemory(opts...), nil
 	}

@@ -88,7 +88,7 @@ func New(cfg Config, queue string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	target.caFile = cfg.CAFile
+	target.caFile, target.connect = cfg.CAFile, cfg.Dial
 	c := &Client{config: cfg, queue: queue, target: target, table: cfg.outcomes()}
 	c.buffers.New = func() any { return new([4096]byte) }
 	if err := c.prepareHeaders(); err != nil {

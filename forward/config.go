@@ -1,8 +1,10 @@
 package forward
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"net"
 	"time"
 )
 
@@ -67,6 +69,9 @@ type Config struct {
 	// OnUnknown=lookup: 2xx says done, 404 neither done nor in progress. It must
 	// have {id} and may have {queue}. It may hold credentials: never print it.
 	LookupURL string `env:"FORWARD_LOOKUP_URL"`
+
+	// Dial, when set, opens the connections to the service, as net.Dialer's DialContext does. Default: the network's.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 
 // Validate returns every problem. Each starts with the name of its variable, says

@@ -83,7 +83,7 @@ func (c *Client) prepareLookup() error {
 	if err != nil {
 		return err
 	}
-	t.caFile = c.config.CAFile
+	t.caFile, t.connect = c.config.CAFile, c.config.Dial
 	c.lookup = t
 	c.asking = newTransport(plainDials(t))
 	c.asking.DisableKeepAlives = true

@@ -52,6 +52,7 @@ type target struct {
 	addresses []string // tried in order
 	caFile    string   // FORWARD_TLS_CA_FILE, read for each connection
 	auth      string   // the Authorization header for credentials in the URL; "" is none
+	connect   dialFunc // to an address; nil: by the network
 }
 
 // newTarget reads the URL of a variable for a queue. Its errors start with the
@@ -240,10 +241,13 @@ func checkHealthPath(path string) error {
 
 // dial connects to the first address that answers.
 func (t *target) dial(ctx context.Context) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: dialTimeout}
+	connect := t.connect
+	if connect == nil {
+		connect = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
 	var failed error
 	for _, address := range t.addresses {
-		conn, err := dialer.DialContext(ctx, t.network, address)
+		conn, err := connect(ctx, t.network, address)
 		if err == nil {
 			return conn, nil
 		}

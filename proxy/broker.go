@@ -16,6 +16,7 @@ type broker struct {
 	declare table                        // how a source queue that is missing is declared; nil: it is waited for
 	grants  grants                       // what a user needs, for the words of errors
 	hosts   hostOrder
+	connect dialBroker   // nil: by the network
 	frame   atomic.Int64 // bytes a frame may have on the latest connection; 0 before the first
 
 	mu   sync.Mutex
@@ -27,7 +28,7 @@ func newBroker(cfg *Config) *broker {
 	if config == nil {
 		config = func() (BrokerConfig, error) { return cfg.BrokerConfig, nil }
 	}
-	return &broker{config: config, version: cfg.Version, grants: neededGrants(cfg)}
+	return &broker{config: config, connect: cfg.dialBroker, version: cfg.Version, grants: neededGrants(cfg)}
 }
 
 // sourceArguments declare a source queue that is missing, with RABBITMQ_DECLARE; nil without. Order needs one consumer

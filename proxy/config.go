@@ -39,6 +39,7 @@ type Config struct {
 
 	reload       func() (*Config, error)
 	reloadBroker func() (BrokerConfig, error)
+	dialBroker   dialBroker // nil: by the network
 }
 
 // QueueConfig is one queue's settings. Each may be given for one queue alone as QUEUE_<NAME>_<SETTING>.

@@ -62,13 +62,24 @@ func (b *broker) dial(ctx context.Context, why purpose) (*connection, error) {
 	return nil, failures.trouble()
 }
 
+// dialBroker opens a connection to an address of a broker, which has so long to take it.
+type dialBroker func(ctx context.Context, address string, limit time.Duration) (net.Conn, error)
+
+func dialTCP(ctx context.Context, address string, limit time.Duration) (net.Conn, error) {
+	return (&net.Dialer{Timeout: limit}).DialContext(ctx, "tcp", address)
+}
+
 // dialHost connects to one host and logs in.
 func (b *broker) dialHost(ctx context.Context, cfg *BrokerConfig, e endpoint, why purpose, reach time.Duration) (*connection, error) {
 	who, err := cfg.login(e)
 	if err != nil {
 		return nil, trouble(endSettings, err)
 	}
-	raw, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, "tcp", e.address())
+	connect := b.connect
+	if connect == nil {
+		connect = dialTCP
+	}
+	raw, err := connect(ctx, e.address(), reach)
 	if err != nil {
 		return nil, trouble(endUnreachable, err)
 	}

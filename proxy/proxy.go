@@ -144,6 +144,12 @@ func (p *Proxy) Run(ctx context.Context) error {
 	defer h.close()
 	p.listening <- h.listener.Addr().String()
 	p.log.Info("started", "version", p.cfg.Version, "health", h.listener.Addr().String(), "queues", len(p.queues))
+	p.live(ctx)
+	return nil
+}
+
+// live is Run, but for the health listener.
+func (p *Proxy) live(ctx context.Context) {
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)
 	}
@@ -164,7 +170,6 @@ func (p *Proxy) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	p.shutdown(&queues, drain, abort)
-	return nil
 }
 
 // shutdown drains: no new deliveries, what is not in a POST goes back, what is in a POST finishes; what still runs
