@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// settling bounds the time from the last fault until every queue is empty.
-	settling = 90 * time.Second
+	// settling bounds the time from the last fault until every queue is empty, on a busy machine, too.
+	settling = 5 * time.Minute
 	// quietTimes is how often all must be found at rest, half a second apart. A broker that has just started counts wrong.
 	quietTimes = 4
 )
