@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"rabbitonce/dedup"
 	"rabbitonce/proxy/internal/fakebroker"
 	judge "rabbitonce/proxy/internal/faults/check"
 )
@@ -121,19 +120,8 @@ func (w *world) judge() simResult {
 	return result
 }
 
-// deadLetterOf reads a letter. One that is published again for a message whose attempts were used up counts the claim that
-// led to the letter, too, since the record does not tell that nothing was sent under it.
 func (w *world) deadLetterOf(id judge.ID, m fakebroker.Message) judge.Letter {
 	reason, _ := m.Headers[headerPrefix+"reason"].(string)
 	attempts, _ := m.Headers[headerPrefix+"attempts"].(int64)
-	sent := 0
-	for _, r := range w.service.requests {
-		if r.ID == id {
-			sent = max(sent, r.Attempt)
-		}
-	}
-	if reason == dedup.ReasonAttemptsExhausted.String() && int(attempts) == sent+1 {
-		attempts--
-	}
 	return judge.Letter{ID: id, Reason: reason, Attempts: int(attempts), Payload: judge.Payload{Body: string(m.Body)}}
 }
