@@ -56,7 +56,7 @@ func (c *checker) explain(s *story, rule Rule, numbers int, from, to time.Time, 
 	}
 }
 
-// attemptsSpent: who is given up for its attempts had as many requests.
+// attemptsSpent: who is given up for its attempts had as many requests; the claim that found that may count as one more.
 func (c *checker) attemptsSpent(s *story) {
 	said, sent, since := 0, 0, s.since()
 	for _, l := range s.letters {
@@ -69,7 +69,7 @@ func (c *checker) attemptsSpent(s *story) {
 			sent, since = r.Attempt, c.claimable(s, r)
 		}
 	}
-	c.explain(s, AttemptSpent, said-sent, since, s.deadAt(), "letter attempts-exhausted")
+	c.explain(s, AttemptSpent, said-sent-s.overcounted(), since, s.deadAt(), "letter attempts-exhausted")
 }
 
 // deadAt is when the last letter of an ID was decided; zero when the record does not say so, which explains nothing.

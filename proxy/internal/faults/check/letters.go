@@ -144,7 +144,8 @@ func (c *checker) unknownRequest(s *story, r *Request) (Remark, bool) {
 func (c *checker) lostOnWire(s *story, least int) bool {
 	for i := 1; i < len(s.writes); i++ {
 		claim, dead := s.writes[i-1], s.writes[i]
-		if claim.State == Processing && dead.State == Dead && dead.Unknown && !claim.Unknown && claim.Attempts >= least && !s.sentAs(claim.Attempts) {
+		if claim.State == Processing && dead.State == Dead && dead.Unknown && claim.Attempts >= least && !s.sentAs(claim.Attempts) &&
+			(!claim.Unknown || s.queue.Policy == Retry) { // under deadletter nothing is sent after an unknown outcome
 			return c.trouble.serviceAway("", claim.At.Add(-storeSlack), dead.At.Add(storeSlack))
 		}
 	}

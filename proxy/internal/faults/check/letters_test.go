@@ -50,8 +50,8 @@ claim 53 4 B unknown
 dead 53.1 unknown
 letter attempts-exhausted 4
 `
-	accepted(t, []excuse{{"never sent", killed, []Remark{SkippedKilled}, []forgery{
-		{"one more still", "", "dead 53.1 unknown\nletter attempts-exhausted 4", "dead 53.1 unknown\nletter attempts-exhausted 5", []Rule{AttemptSpent, LetterReason}},
+	accepted(t, []excuse{{"never sent", killed, nil, []forgery{
+		{"one more still", "", "dead 53.1 unknown\nletter attempts-exhausted 4", "dead 53.1 unknown\nletter attempts-exhausted 5", []Rule{LetterReason}},
 		{"the record does not count it", "", "claim 53 4 B unknown", "claim 53 3 B unknown", []Rule{LetterReason}},
 		{"sent", "", "claim 53 4 B unknown", "claim 53 4 B unknown\nsend 53 r 4 flagged 53 53.1 500", []Rule{LetterReason}},
 	}}})
@@ -66,6 +66,8 @@ func TestLettersOfRequestsThatTheNetworkMissed(t *testing.T) {
 		{"known", "", "dead 40.2 unknown", "dead 40.2", []Rule{LetterReason}},
 		{"unknown before", "", "claim 40.05 1 A", "claim 40.05 1 A unknown", []Rule{LetterReason}},
 	}}})
+	const flagged = "process e 0 -\nfault reset service all 42 42.1 0\n= retry/x exhaust\npub 20\nsend 20 c 1 20 30.5 0\nsend 31 c 2 flagged 31 31.1 500\nclaim 42 3 A unknown\ndead 42.2 unknown\nletter unknown-outcome 3"
+	accepted(t, []excuse{{"the last attempt of one that was unknown before", flagged, []Remark{UnknownWire}, nil}})
 	const last = "fault reset service all 42 42.1 0\n= retry/x exhaust\npub 40\nsend 40 c 1 40 40.1 500\nsend 41 c 2 41 41.1 500\nclaim 42 3 A\ndead 42.2 unknown\nletter unknown-outcome 3"
 	accepted(t, []excuse{{"the last attempt", last, []Remark{UnknownWire}, []forgery{
 		{"not the last", "", "claim 42 3 A", "claim 42 2 A", []Rule{LetterReason}},
