@@ -52,7 +52,8 @@ func TestFailOver(t *testing.T) {
 	}
 }
 
-// judgeFailOver: what a forgotten claim or attempt costs is allowed.
+// judgeFailOver: what a forgotten record costs is allowed. Whatever has its ID is a new message then, also what would have been
+// a conflict.
 func judgeFailOver(t *testing.T, waits int, broken map[check.Rule]int, story string) {
 	t.Helper()
 	for _, rule := range []check.Rule{check.Lost, check.LeftBehind, check.NeverPublished, check.AfterDone, check.LetterChanged} {

@@ -120,13 +120,24 @@ func within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 2*time.Minute)
 }
 
+// ctl has an operator tell the broker something.
+func (s *stage) ctl(args ...string) error {
+	ctx, cancel := within()
+	defer cancel()
+	_, err := s.servers.Broker.Ctl(ctx, args...)
+	return err
+}
+
+// alarm has the broker raise a memory alarm, which blocks who publishes, and returns after d.
+func (s *stage) alarm(d time.Duration) error {
+	err := s.ctl("set_vm_memory_high_watermark", "0.0000001")
+	time.Sleep(d)
+	return err
+}
+
+func (s *stage) noAlarm() error { return s.ctl("set_vm_memory_high_watermark", "0.6") }
+
 func serverKinds() []kind {
-	ctl := func(s *stage, args ...string) error {
-		ctx, cancel := within()
-		defer cancel()
-		_, err := s.servers.Broker.Ctl(ctx, args...)
-		return err
-	}
 	return []kind{
 		{name: "broker restarted", part: check.PartBroker, hit: func(s *stage, _ *replica, _ *rand.Rand) error {
 			ctx, cancel := within()
@@ -141,12 +152,10 @@ func serverKinds() []kind {
 			return errors.Join(err, s.servers.Broker.Start(ctx))
 		}},
 		{name: "connections closed by an operator", part: check.PartBroker, hit: func(s *stage, _ *replica, _ *rand.Rand) error {
-			return ctl(s, "close_all_connections", "fault")
+			return s.ctl("close_all_connections", "fault")
 		}},
 		{name: "memory alarm", part: check.PartBroker, hit: func(s *stage, _ *replica, draw *rand.Rand) error {
-			err := ctl(s, "set_vm_memory_high_watermark", "0.0000001")
-			time.Sleep(between(draw, time.Second, 2*lease))
-			return errors.Join(err, ctl(s, "set_vm_memory_high_watermark", "0.6"))
+			return errors.Join(s.alarm(between(draw, time.Second, 2*lease)), s.noAlarm())
 		}},
 		{name: "store restarted", part: check.PartStore, hit: func(s *stage, _ *replica, draw *rand.Rand) error {
 			ctx, cancel := within()

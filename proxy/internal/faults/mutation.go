@@ -1,11 +1,13 @@
 package faults
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"rabbitonce/proxy/internal/faults/check"
+	"rabbitonce/proxy/internal/testkit"
 )
 
 // mutation is the program with one of its rules taken out, and the faults that show it soonest. A run that does not notice is
@@ -15,6 +17,7 @@ type mutation struct {
 	edits []edit
 	kinds []string     // of the faults; all others are left out
 	own   []kind       // faults that no other run has
+	each  bool         // they are of one replica
 	rules []check.Rule // one of these must be broken
 }
 
@@ -43,7 +46,7 @@ func mutations() []mutation {
 				"dedup/scripts/protocol.lua", "if token_found ~= ARGV[2] or not found then",
 				"if not found or (operation ~= 'release' and token_found ~= ARGV[2]) then",
 			}},
-			kinds: []string{"service slow"}, own: []kind{{name: "session lost while the store is stalled past the lease", part: check.PartStore, hit: lateRelease}},
+			own: []kind{{name: "session lost while the store is stalled past the lease", part: check.PartStore, hit: lateRelease}}, each: true,
 			rules: []check.Rule{check.AttemptRepeated, check.AtOnce, check.AfterDone},
 		},
 		{
@@ -78,7 +81,8 @@ func mutations() []mutation {
 			edits: []edit{{
 				"proxy/link.go", "\tselect {\n\tcase <-confirm.Done():\n\tcase <-giveUp:\n", "\tselect {\n\tdefault:\n\t\treturn nil\n\tcase <-giveUp:\n",
 			}},
-			kinds: []string{"memory alarm", process, "broker network reset"}, rules: []check.Rule{check.Lost},
+			own:   []kind{{name: "network cut under a memory alarm", part: check.PartBroker, hit: cutUnderAlarm}},
+			rules: []check.Rule{check.Lost},
 		},
 		{
 			name: "unknown repeated before its deadline",
@@ -94,16 +98,35 @@ func mutations() []mutation {
 	}
 }
 
-// lateRelease has a process give its claims back when others have taken them over: it loses its session, which is when it does
-// so, while the store cannot hear it.
-func lateRelease(_ *stage, r *replica, draw *rand.Rand) error {
-	const sessionLost = 300 * time.Millisecond
-	r.store.Stall()
-	time.Sleep(sessionLost)
+// lateRelease has a process give its claims back while others work under theirs. What it is granted it hears only when it has lost
+// its session, so it gives that back; and the store hears of this when the leases are over.
+func lateRelease(s *stage, r *replica, draw *rand.Rand) error {
+	const granted, noticed, takeover = 300 * time.Millisecond, 100 * time.Millisecond, time.Second
+	r.store.Stall(testkit.ToClient)
+	time.Sleep(granted)
 	r.broker.Cut()
-	time.Sleep(between(draw, lease, lease+timeout/2) - sessionLost)
+	time.Sleep(noticed)
+	r.store.Stall(testkit.ToServer)
+	r.store.Unstall(testkit.ToClient)
+	time.Sleep(lease - granted - noticed)
+	hung := make(chan struct{})
+	go func() { // so that those who take over are at work
+		defer close(hung)
+		s.service.hang(takeover + timeout)
+	}()
+	time.Sleep(between(draw, takeover, takeover+timeout/2))
 	r.store.Unstall()
+	<-hung
 	return nil
+}
+
+// cutUnderAlarm has the broker take what is on its way to wait queues and letters neither in nor, as the connections end, later.
+func cutUnderAlarm(s *stage, _ *replica, draw *rand.Rand) error {
+	err := s.alarm(between(draw, timeout/2, timeout))
+	for _, r := range s.replicas {
+		r.broker.Cut()
+	}
+	return errors.Join(err, s.noAlarm())
 }
 
 // lanes are those of a mutation: only its kinds of faults, at a quick pace.
@@ -111,7 +134,7 @@ func (m mutation) lanes() []lane {
 	const pace = 300 * time.Millisecond
 	var few []lane
 	if len(m.own) > 0 {
-		few = append(few, lane{name: "own", kinds: m.own, each: true, pause: pace})
+		few = append(few, lane{name: "own", kinds: m.own, each: m.each, pause: pace})
 	}
 	for _, l := range lanes() {
 		l.kinds = slices.DeleteFunc(l.kinds, func(k kind) bool { return !slices.Contains(m.kinds, k.name) })

@@ -39,3 +39,23 @@ func TestMutationsAreCaught(t *testing.T) {
 		})
 	}
 }
+
+// TestTheProgramWithstandsTheFaultsOfMutations: what they were caught by is no fault of the program's.
+func TestTheProgramWithstandsTheFaultsOfMutations(t *testing.T) {
+	var own []lane
+	for _, m := range mutations() {
+		if len(m.own) > 0 {
+			own = append(own, m.lanes()[0])
+			own[len(own)-1].name = m.name
+		}
+	}
+	s := newTestStage(t, programs{binary: shared.Binary.Path}, 3)
+	seed := uint64(setting(t, "FAULTS_SEED", int(time.Now().Unix())))
+	h, err := s.round(seed, 2*mutationRound, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := check.Check(h); len(report.Violations) > 0 {
+		t.Errorf("FAULTS_SEED=%d:\n%s", seed, explain(h, report))
+	}
+}

@@ -14,7 +14,7 @@ func (c *checker) neverPublished(s *story) {
 }
 
 // lost: what was confirmed to the publisher was worked on, or is in a letter, or still there. Whether the letter is right is
-// another rule.
+// another rule. A conflict is never worked on: a letter has it.
 func (c *checker) lost(s *story) {
 	if len(s.left) > 0 {
 		return
@@ -25,7 +25,7 @@ func (c *checker) lost(s *story) {
 	for _, p := range s.conflicts {
 		carries := func(l *Letter) bool { return isConflict(l) && l.Payload == p.Payload }
 		if p.Confirmed && !s.letter(carries) {
-			c.violate(Lost, s.id, "conflict published %s: no letter has its payload", clock(p.At))
+			c.violate(LostConflict, s.id, "conflict published %s: no letter has its payload", clock(p.At))
 		}
 	}
 }

@@ -15,9 +15,9 @@ func TestLost(t *testing.T) {
 		{"never worked on", "= retry/x\npub 40", "", "", []Rule{Lost}},
 		{"tried only", "= retry/x\npub 40\nsend 40.1 c 1 40.1 40.2 500", "", "", []Rule{Lost}},
 		{"rejected, no letter", "= retry/x reject\npub 40\nsend 40.1 c 1 40.1 40.2 400", "", "", []Rule{Lost}},
-		{"conflict, no letter", "", "letter conflict 0 conflict", "", []Rule{Lost}},
+		{"conflict, no letter", "", "letter conflict 0 conflict", "", []Rule{LostConflict}},
 		{"the letter of the conflict only", "= retry/x\npub 40\npub 41 conflict\nletter conflict 0 conflict", "", "", []Rule{Lost}},
-		{"a letter of the original only", "= retry/x reject\npub 40\npub 41 conflict\nletter rejected 1", "", "", []Rule{Lost}},
+		{"a letter of the original only", "= retry/x reject\npub 40\npub 41 conflict\nletter rejected 1", "", "", []Rule{LostConflict}},
 	})
 	accepted(t, []excuse{
 		{"never confirmed", "= retry/x\npub 40 unconfirmed", nil, nil},

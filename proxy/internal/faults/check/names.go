@@ -4,6 +4,7 @@ package check
 const (
 	NeverPublished  Rule = "never published"
 	Lost            Rule = "lost"
+	LostConflict    Rule = "lost conflict"
 	LeftBehind      Rule = "left"
 	AtOnce          Rule = "at once"
 	AfterDone       Rule = "after done"
