@@ -192,9 +192,10 @@ func (p *FaultProxy) serve(client *net.TCPConn) {
 	delete(p.links, l)
 }
 
-// showFirst lets the watchers see what a client sends that has no server.
+// showFirst lets the watchers see what a client sends that has no server. Clients of all protocols here speak first; one that
+// finds no time for that on a busy machine gets some.
 func (p *FaultProxy) showFirst(client *net.TCPConn) {
-	_ = client.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	_ = client.SetReadDeadline(time.Now().Add(time.Second))
 	chunk := make([]byte, chunkSize)
 	n, _ := client.Read(chunk)
 	units := p.protocol.splitters()[ToServer].split(chunk[:n])
