@@ -56,6 +56,13 @@ func (r *replica) process() string {
 	return r.lives[len(r.lives)-1].Name
 }
 
+// born is when the one that runs was started.
+func (r *replica) born() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lives[len(r.lives)-1].Life.From
+}
+
 // during returns the names of the processes that lived then.
 func (r *replica) during(span check.Span) []string {
 	r.mu.Lock()
@@ -95,11 +102,12 @@ func (r *replica) kill(pause time.Duration) error {
 // terminate ends the process with SIGTERM, and starts another after a pause.
 func (r *replica) terminate(pause time.Duration) error {
 	running := r.current()
+	young := time.Since(r.born()) < time.Second
 	err := running.Term()
 	ctx, cancel := context.WithTimeout(context.Background(), grace+5*time.Second)
 	defer cancel()
 	code, waited := running.Wait(ctx)
-	if waited == nil && code != 0 {
+	if waited == nil && code != 0 && !(code == -1 && young) { // ended by the signal, before it could ask for it
 		waited = fmt.Errorf("%s: exit code %d after SIGTERM:\n%s", r.process(), code, running.Logs.Tail(60))
 	}
 	r.ended(false, waited)
