@@ -1,9 +1,24 @@
 package dedup
 
-// arguments returns a whole command: one key, and ARGV as
+// arguments returns a whole command: a key for each operation, and ARGV as
 // scripts/protocol.lua lists it.
-func arguments(command, script string, op *operation) []any {
-	args := append(make([]any, 0, 12), command, script, 1, op.key, string(op.word))
+func arguments(command, script string, group []*call) []any {
+	const usual = 10 // words an operation, its key and their count included
+	args := append(make([]any, 0, 3+usual*len(group)), command, script, len(group))
+	for _, c := range group {
+		args = append(args, c.op.key)
+	}
+	for _, c := range group {
+		at := len(args)
+		args = appendWords(append(args, 0), &c.op)
+		args[at] = len(args) - at - 1
+	}
+	return args
+}
+
+// appendWords appends an operation's name and what belongs to it.
+func appendWords(args []any, op *operation) []any {
+	args = append(args, string(op.word))
 	switch op.word {
 	case wordClaim:
 		var id string

@@ -32,8 +32,18 @@ type call struct {
 	answer answer
 	err    error
 
-	// finish is called once, by the committer, after answer and err are set.
+	// The committer tells once that answer and err are set: it calls finish, or
+	// sends to done when there is none.
 	finish func(*call)
+	done   chan struct{} // holds one
+}
+
+func (c *call) end() {
+	if c.finish != nil {
+		c.finish(c)
+		return
+	}
+	c.done <- struct{}{}
 }
 
 // answer is what the protocol said.

@@ -66,11 +66,11 @@ func libraryDo(b *testing.B) func(context.Context, operation, time.Time) (answer
 		_ = client.Close()
 	})
 	return func(ctx context.Context, op operation, _ time.Time) (answer, error) {
-		command := redis.NewStringCmd(ctx, arguments("EVALSHA", hash, &op)...)
+		command := redis.NewSliceCmd(ctx, arguments("EVALSHA", hash, []*call{{op: op}})...)
 		if err := grouping.Process(ctx, command); err != nil {
 			return answer{}, err
 		}
-		return parseAnswer(command.Val())
+		return readAnswer(command.Val(), 0)
 	}
 }
 

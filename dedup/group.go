@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -31,6 +32,10 @@ var ErrClosed = errors.New("the claim store is closed")
 // when it has been out for slowAfter: one slow group holds up nobody for long,
 // and a failed one fails only its own members.
 //
+// A group leaves after everybody who is ready to run has had a turn: when the
+// processor is busy, others are about to join, and the fewer the groups the less
+// each operation costs; when it is idle, that is at once.
+//
 // Each group has a goroutine, which goes on with what has gathered meanwhile and
 // then waits a while for more: a new goroutine for each lone operation would
 // spend more on growing its stack than on the operation.
@@ -39,21 +44,22 @@ type committer struct {
 
 	mu       sync.Mutex
 	pending  []*call
+	spare    []*call // empty, to gather in next
 	inFlight int
 	slow     *time.Timer   // set while calls are pending
 	idle     int           // goroutines that wait for a group
-	next     chan []*call  // to them; holds one for each
+	next     chan struct{} // tells one of them; holds one for each
 	closed   chan struct{} // ends their waiting
 
 	groups sync.WaitGroup // the goroutines
 }
 
 func newCommitter(b backend) *committer {
-	return &committer{backend: b, next: make(chan []*call, maxInFlight), closed: make(chan struct{})}
+	return &committer{backend: b, next: make(chan struct{}, maxInFlight), closed: make(chan struct{})}
 }
 
-// submit queues a call and returns. The call's finish runs later, on a
-// committer goroutine, unless submit returns an error.
+// submit queues a call and returns. The call ends later, on a committer
+// goroutine, unless submit returns an error.
 func (c *committer) submit(one *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +78,7 @@ func (c *committer) submit(one *call) error {
 }
 
 // cancel takes back a call that has not left yet, and reports whether it
-// could. After that the call's finish does not run.
+// could. After that the call does not end.
 func (c *committer) cancel(one *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,20 +109,19 @@ func (c *committer) overtake() {
 
 func (c *committer) launchLocked() {
 	c.inFlight++
-	group := c.takeLocked()
 	if c.idle > 0 {
 		c.idle--
-		c.next <- group
+		c.next <- struct{}{}
 		return
 	}
-	c.groups.Go(func() { c.work(group) })
+	c.groups.Go(c.work)
 }
 
 // takeLocked returns the calls that leave next.
 func (c *committer) takeLocked() []*call {
 	group := c.pending
 	if len(group) <= groupSize {
-		c.pending = nil
+		c.pending, c.spare = c.spare, nil
 		if c.slow != nil {
 			c.slow.Stop()
 			c.slow = nil
@@ -128,33 +133,36 @@ func (c *committer) takeLocked() []*call {
 }
 
 // work runs one group after another, and ends when none has come for a while.
-func (c *committer) work(group []*call) {
+func (c *committer) work() {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
 	for {
-		for len(group) > 0 {
+		for group := c.proceed(nil); len(group) > 0; group = c.proceed(group) {
 			c.runGroup(group)
-			group = c.proceed()
 		}
 		timer.Reset(linger)
 		select {
-		case group = <-c.next:
+		case <-c.next:
 			continue
 		case <-timer.C:
 		case <-c.closed:
 		}
 		if !c.retire() {
-			group = <-c.next // one is on its way
+			<-c.next // it was told to go on
 			continue
 		}
 		return
 	}
 }
 
-// proceed returns what has gathered, or takes the goroutine for idle.
-func (c *committer) proceed() []*call {
+// proceed returns what has gathered, or takes the goroutine for idle. ended is
+// the group before.
+func (c *committer) proceed(ended []*call) []*call {
+	runtime.Gosched()
+	clear(ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.spare = ended[:0]
 	group := c.takeLocked()
 	if len(group) == 0 {
 		c.inFlight--
@@ -163,7 +171,7 @@ func (c *committer) proceed() []*call {
 	return group
 }
 
-// retire takes an idle goroutine out, unless a group was sent to it.
+// retire takes an idle goroutine out, unless it was told to go on.
 func (c *committer) retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +187,7 @@ func (c *committer) runGroup(group []*call) {
 	defer cancel()
 	c.backend.run(ctx, group)
 	for _, one := range group {
-		one.finish(one)
+		one.end()
 	}
 }
 

@@ -34,8 +34,8 @@ func (k *keeper) claimed(op *operation, sent time.Time, length, deadline time.Du
 	}
 	l := &Lease{
 		key: op.key, token: op.token, length: length, retention: op.retention,
-		lost: make(chan struct{}), keeper: k,
-		end: sent.Add(length), deadline: sent.Add(deadline), renewAt: sent.Add(length / 3),
+		keeper: k,
+		end:    sent.Add(length), deadline: sent.Add(deadline), renewAt: sent.Add(length / 3),
 	}
 	k.leases[op.token] = l
 	if k.lookAt.IsZero() || l.renewAt.Before(k.lookAt) {
@@ -156,10 +156,8 @@ func (k *keeper) renewed(l *Lease, c *call) {
 	}
 }
 
-// loseLocked closes Lost, once.
 func (k *keeper) loseLocked(l *Lease) {
-	l.over = true
-	close(l.lost)
+	l.loseLocked()
 	k.metrics.leaseLost.Inc()
 }
 

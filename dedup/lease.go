@@ -20,7 +20,6 @@ type Lease struct {
 	token     Token
 	length    time.Duration
 	retention int64 // milliseconds
-	lost      chan struct{}
 	keeper    *keeper
 
 	mu       sync.Mutex
@@ -30,6 +29,9 @@ type Lease struct {
 	renewing bool      // a renewal is in flight
 	failing  bool      // the latest renewal failed
 	over     bool      // lost or dropped: nothing changes any more
+	lost     bool
+	told     chan struct{} // closed when it is lost; nil until somebody asks
+	onLost   func()        // nil: nobody is to be called
 }
 
 // Key returns the key of the record.
@@ -43,7 +45,39 @@ func (l *Lease) Token() Token { return l.token }
 // when the lease could not be renewed and ends within a tenth of its length
 // (two seconds at most): cancel the request. It is not closed by Drop, and
 // needs a running Store.Run.
-func (l *Lease) Lost() <-chan struct{} { return l.lost }
+func (l *Lease) Lost() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.told == nil {
+		l.told = make(chan struct{})
+		if l.lost {
+			close(l.told)
+		}
+	}
+	return l.told
+}
+
+// AfterLost has f called, in a goroutine of its own, when Lost is closed or was. It takes the place of an f before; nil takes
+// that back, unless it has been called by then.
+func (l *Lease) AfterLost(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onLost = f
+	if l.lost && f != nil {
+		go f()
+	}
+}
+
+// loseLocked ends the lease and tells those who want to know.
+func (l *Lease) loseLocked() {
+	l.over, l.lost = true, true
+	if l.told != nil {
+		close(l.told)
+	}
+	if l.onLost != nil {
+		go l.onLost()
+	}
+}
 
 // Left is how long nobody else can be granted the record. It counts on the
 // local monotonic clock from when the claim or the latest renewal was sent, so

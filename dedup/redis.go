@@ -174,23 +174,24 @@ type executor interface {
 // be confirmed. It reports whether this is the right server, as far as one can
 // tell.
 func (b *redisBackend) perform(ctx context.Context, server executor, replicas int, group []*call) bool {
-	unloaded, right := send(ctx, server, replicas, group, "EVALSHA", b.script)
+	unloaded, right := b.send(ctx, server, replicas, group, "EVALSHA", b.script)
 	if len(unloaded) == 0 {
 		return right
 	}
 	// The server does not have the script (a restart, a fail-over, a flush):
 	// those calls did nothing and go again with the source itself, which also
 	// loads it. EVAL asks for no other permission than EVALSHA.
-	_, right = send(ctx, server, replicas, unloaded, "EVAL", protocolSource)
+	_, right = b.send(ctx, server, replicas, unloaded, "EVAL", protocolSource)
 	return right
 }
 
-// send runs the calls in one pipeline, and returns those for which the server
+// send runs the calls in one round trip, and returns those for which the server
 // did not have the script.
-func send(ctx context.Context, server executor, replicas int, group []*call, command, script string) (unloaded []*call, right bool) {
-	commands := make([]redis.Cmder, len(group), len(group)+1)
-	for i, c := range group {
-		commands[i] = redis.NewStringCmd(ctx, arguments(command, script, &c.op)...)
+func (b *redisBackend) send(ctx context.Context, server executor, replicas int, group []*call, command, script string) (unloaded []*call, right bool) {
+	parts := b.parts(group)
+	commands := make([]redis.Cmder, len(parts), len(parts)+1)
+	for i, part := range parts {
+		commands[i] = redis.NewSliceCmd(ctx, arguments(command, script, part)...)
 	}
 	var copies *redis.IntCmd
 	if replicas > 0 && anyToConfirm(group) {
@@ -201,17 +202,19 @@ func send(ctx context.Context, server executor, replicas int, group []*call, com
 	}
 	execute(ctx, server, commands)
 	right = true
-	for i, c := range group {
-		text, err := commands[i].(*redis.StringCmd).Result()
-		switch {
-		case err == nil:
-			c.answer, c.err = parseAnswer(text)
-		case redis.HasErrorPrefix(err, "NOSCRIPT"):
-			c.err = err
-			unloaded = append(unloaded, c)
-		default:
-			c.err = explain(err)
-			right = right && !wrongServer(err)
+	for i, part := range parts {
+		answers, err := commands[i].(*redis.SliceCmd).Result()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			unloaded = append(unloaded, part...)
+		}
+		for j, c := range part {
+			failed := err
+			if err == nil {
+				c.answer, failed = readAnswer(answers, j)
+			}
+			if c.err = explain(failed); failed != nil {
+				right = right && !wrongServer(failed)
+			}
 		}
 	}
 	if copies != nil {
@@ -219,6 +222,39 @@ func send(ctx context.Context, server executor, replicas int, group []*call, com
 	}
 	return unloaded, right
 }
+
+// parts are the calls of each command: all in one, which is the cheapest for both sides, but in a cluster, where the keys of a
+// command have to be of one slot.
+func (b *redisBackend) parts(group []*call) [][]*call {
+	if b.cluster == nil {
+		return [][]*call{group}
+	}
+	parts := make([][]*call, len(group))
+	for i := range group {
+		parts[i] = group[i : i+1]
+	}
+	return parts
+}
+
+// readAnswer reads the answer to the i-th operation of a command.
+func readAnswer(answers []any, i int) (answer, error) {
+	if i >= len(answers) {
+		return answer{}, errCorrupt
+	}
+	text, _ := answers[i].(string)
+	if failed, ok := strings.CutPrefix(text, "!"); ok {
+		return answer{}, scriptError(failed)
+	}
+	return parseAnswer(text)
+}
+
+// scriptError is the server's error in one operation of a command.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError marks what the server said, as the library's own errors are.
+func (scriptError) RedisError() {}
 
 func execute(ctx context.Context, server executor, commands []redis.Cmder) {
 	if len(commands) == 1 {

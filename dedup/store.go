@@ -16,6 +16,7 @@ type Store struct {
 	committer *committer
 	keeper    *keeper
 	metrics   *metrics
+	calls     sync.Pool // those somebody waits for; one that nobody waited for to its end is not used again
 
 	closing  sync.Once
 	closeErr error
@@ -60,6 +61,7 @@ func newStore(b backend, opts []Option) *Store {
 		option(&o)
 	}
 	s := &Store{backend: b, committer: newCommitter(b), metrics: newMetrics(o.registerer)}
+	s.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
 	s.keeper = newKeeper(s.committer, s.metrics)
 	return s
 }
@@ -218,14 +220,17 @@ func (s *Store) await(ctx context.Context, op operation, sent time.Time) (answer
 	if ctx.Err() != nil {
 		return answer{}, context.Cause(ctx)
 	}
-	done := make(chan struct{})
-	c := &call{op: op, sent: sent, finish: func(*call) { close(done) }}
+	c := s.calls.Get().(*call)
+	c.op, c.sent = op, sent
 	if err := s.committer.submit(c); err != nil {
 		return answer{}, err
 	}
 	select {
-	case <-done:
-		return c.answer, c.err
+	case <-c.done:
+		a, err := c.answer, c.err
+		*c = call{done: c.done}
+		s.calls.Put(c)
+		return a, err
 	case <-ctx.Done():
 		s.committer.cancel(c)
 		return answer{}, context.Cause(ctx)

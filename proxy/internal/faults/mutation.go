@@ -43,8 +43,8 @@ func mutations() []mutation {
 		{
 			name: "release without owner check",
 			edits: []edit{{
-				"dedup/scripts/protocol.lua", "if token_found ~= ARGV[2] or not found then",
-				"if not found or (operation ~= 'release' and token_found ~= ARGV[2]) then",
+				"dedup/scripts/protocol.lua", "if token_found ~= ARGV[base + 2] or not found then",
+				"if not found or (operation ~= 'release' and token_found ~= ARGV[base + 2]) then",
 			}},
 			own: []kind{{name: "session lost while the store is stalled past the lease", part: check.PartStore, hit: lateRelease}}, each: true,
 			rules: []check.Rule{check.AttemptRepeated, check.AtOnce, check.AfterDone},
@@ -88,8 +88,8 @@ func mutations() []mutation {
 			name: "unknown repeated before its deadline",
 			edits: []edit{
 				{
-					"dedup/scripts/protocol.lua", "    not_before = math.max(not_before, nearest((struct.unpack('>I5', found, 39))))\n  end\n  return write(struct.pack(HEAD, letter('w')",
-					"  end\n  return write(struct.pack(HEAD, letter('w')",
+					"dedup/scripts/protocol.lua", "      not_before = math.max(not_before, nearest((struct.unpack('>I5', found, 39))))\n    end\n    return write(struct.pack(HEAD, letter('w')",
+					"    end\n    return write(struct.pack(HEAD, letter('w')",
 				},
 				{"proxy/attempt.go", "pause, nominal = max(pause, deadline), max(nominal, deadline)", "_ = deadline"},
 			},

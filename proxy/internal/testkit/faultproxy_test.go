@@ -229,7 +229,7 @@ func TestBarrierInserts(t *testing.T) {
 
 func TestBarrierDrops(t *testing.T) {
 	c := newPair(t, RESP)
-	command := "*5\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$8\r\nkey:id-1\r\n$5\r\nclaim\r\n"
+	command := "*6\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$8\r\nkey:id-1\r\n$1\r\n1\r\n$5\r\nclaim\r\n"
 	barrier := c.proxy.Barrier(ToClient, RedisOp("claim", "id-1"))
 	send(t, c.client, "*1\r\n$4\r\nPING\r\n"+command)
 	receive(t, c.server, "*1\r\n$4\r\nPING\r\n"+command)

@@ -70,23 +70,19 @@ func (s *replySplitter) split(chunk []byte) []Unit {
 	return units
 }
 
-// RedisOp matches a call of a script whose first argument after the keys is the word, and of which some argument or key
-// holds each of the having texts. ToServer that is the command; ToClient it is the reply to it, unless that says
-// NOSCRIPT, when nothing was done and the script is sent again.
-func RedisOp(word string, having ...string) Match {
+// RedisOp matches a call of a script with several operations, of which one has that name, and holds each of the having texts
+// in some word or its key. ToServer that is the command; ToClient it is the reply to it, unless that says NOSCRIPT, when
+// nothing was done and the script is sent again.
+func RedisOp(name string, having ...string) Match {
 	return func(u Unit) bool {
 		if u.Direction == ToClient && bytes.HasPrefix(u.Data, []byte("-NOSCRIPT")) {
 			return false
 		}
-		if scriptWord(u.Command) != word {
-			return false
-		}
-		for _, text := range having {
-			if !slices.ContainsFunc(u.Command[2:], func(arg string) bool { return strings.Contains(arg, text) }) {
-				return false
-			}
-		}
-		return true
+		return slices.ContainsFunc(scriptOperations(u.Command), func(operation []string) bool {
+			return operation[1] == name && !slices.ContainsFunc(having, func(text string) bool {
+				return !slices.ContainsFunc(operation, func(word string) bool { return strings.Contains(word, text) })
+			})
+		})
 	}
 }
 
@@ -95,16 +91,30 @@ func RedisCommand(name string) Match {
 	return func(u Unit) bool { return len(u.Command) > 0 && strings.EqualFold(u.Command[0], name) }
 }
 
-// scriptWord returns the first argument after the keys: EVAL script numkeys key... word...
-func scriptWord(command []string) string {
+// scriptOperations returns the operations of a call, each with its key, its name and its further words: EVAL script count key... and
+// for each key how many words follow, and these.
+func scriptOperations(command []string) [][]string {
 	if len(command) < 3 || !(strings.EqualFold(command[0], "EVAL") || strings.EqualFold(command[0], "EVALSHA")) {
-		return ""
+		return nil
 	}
 	keys, err := strconv.Atoi(command[2])
-	if err != nil || keys < 0 || 3+keys >= len(command) {
-		return ""
+	if err != nil || keys < 0 || 3+keys > len(command) {
+		return nil
 	}
-	return command[3+keys]
+	var operations [][]string
+	rest := command[3+keys:]
+	for _, key := range command[3 : 3+keys] {
+		if len(rest) == 0 {
+			return nil
+		}
+		words, err := strconv.Atoi(rest[0])
+		if err != nil || words < 1 || words >= len(rest) {
+			return nil
+		}
+		operations = append(operations, append([]string{key}, rest[1:1+words]...))
+		rest = rest[1+words:]
+	}
+	return operations
 }
 
 // respLength returns the length of the RESP2 or RESP3 value that data begins with, or 0 when it is not whole. An inline

@@ -67,9 +67,9 @@ func TestAMQPUnitStart(t *testing.T) {
 
 func TestRedisOpAtEveryChunkSize(t *testing.T) {
 	commands := "*1\r\n$4\r\nPING\r\n" +
-		"*5\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$8\r\nkey:id-1\r\n$5\r\nclaim\r\n" +
-		"*5\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$5\r\nclaim\r\n$5\r\nrenew\r\n" + // the key is no word
-		"*5\r\n$4\r\neval\r\n$2\r\nab\r\n$1\r\n1\r\n$8\r\nkey:id-2\r\n$5\r\nclaim\r\n"
+		"*6\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$8\r\nkey:id-1\r\n$1\r\n1\r\n$5\r\nclaim\r\n" +
+		"*6\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$5\r\nclaim\r\n$1\r\n1\r\n$5\r\nrenew\r\n" + // the key is no name
+		"*10\r\n$4\r\neval\r\n$2\r\nab\r\n$1\r\n2\r\n$8\r\nkey:id-2\r\n$8\r\nkey:id-3\r\n$1\r\n1\r\n$5\r\nclaim\r\n$1\r\n2\r\n$5\r\nrenew\r\n$5\r\ntoken\r\n"
 	replies := "+PONG\r\n" + ">2\r\n$1\r\na\r\n$1\r\nb\r\n" + // a push answers nothing
 		"-NOSCRIPT No matching script\r\n" + ":0\r\n" +
 		"*3\r\n:1\r\n$-1\r\n%1\r\n+a\r\n$3\r\nx\r\n\r\n"
@@ -82,8 +82,11 @@ func TestRedisOpAtEveryChunkSize(t *testing.T) {
 				if RedisOp("claim")(u) {
 					asked = append(asked, u.Command[3])
 				}
-				if RedisOp("claim", "id-3")(u) {
-					t.Errorf("size %d: having is not looked at", size)
+				if RedisOp("claim", "id-3")(u) || RedisOp("claim", "token")(u) {
+					t.Errorf("size %d: having is not looked at, or looked for in another operation", size)
+				}
+				if second := len(u.Command) > 2 && u.Command[2] == "2"; RedisOp("renew", "id-3", "token")(u) != second {
+					t.Errorf("size %d: the second operation was found: %v", size, !second)
 				}
 			}
 		}
