@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/signal"
 	"syscall"
 )
@@ -30,7 +31,8 @@ func run(ctx context.Context, c *invocation) error {
 		return err
 	}
 	log := slog.New(cfg.LogHandler(c.notes))
-	slog.SetDefault(log) // for what libraries print by themselves
+	slog.SetDefault(log)        // for what libraries print by themselves
+	paceHeap(os.Getenv("GOGC")) // the runtime's own, which it has read
 	p, err := New(cfg, log)
 	if err == nil {
 		err = p.Run(ctx)
