@@ -10,21 +10,13 @@ import (
 	"rabbitonce/forward"
 )
 
-// underLease is a context that ends with work, and with errLeaseLost when the lease is lost. release waits for what watches.
+// underLease is a context that ends with work, and with errLeaseLost when the lease is lost.
 func underLease(work context.Context, lease *dedup.Lease) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(work)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-lease.Lost():
-			cancel(errLeaseLost)
-		case <-ctx.Done():
-		}
-	}()
+	lease.AfterLost(func() { cancel(errLeaseLost) })
 	return ctx, func() {
+		lease.AfterLost(nil)
 		cancel(nil)
-		<-watched
 	}
 }
 
@@ -45,12 +37,10 @@ func (q *queue) post(work context.Context, m *message, claim dedup.Claim) forwar
 // send makes one request and measures it.
 func (q *queue) send(ctx context.Context, r *forward.Request) forward.Result {
 	q.inFlight.Add(1)
-	q.metrics.inFlight.Inc()
 	began := time.Now()
 	res := q.service.Post(ctx, r)
 	q.metrics.requests[res.Outcome].Observe(time.Since(began).Seconds())
 	q.inFlight.Add(-1)
-	q.metrics.inFlight.Dec()
 	if res.Outcome == forward.Unreachable && ctx.Err() == nil && !errors.Is(res.Err, errLeaseLost) {
 		q.serviceGate.close(res.Err)
 	}

@@ -32,7 +32,7 @@ func TestALetterUnderWayHasTheLastWord(t *testing.T) {
 				q.cfg.DeadLetterQueue = "orders.dead"
 				b.old = []string{"orders.dead"}
 				b.answer("orders.dead", func() error { time.Sleep(c.confirm); return nil })
-				q.letters = newQuietPart("dead letters", q.log, q.metrics.waiting)
+				q.letters = newQuietPart("dead letters", q.log, prometheus.NewGauge(prometheus.GaugeOpts{}))
 				q.metrics.deadLetters = map[dedup.Reason]prometheus.Counter{dedup.ReasonRejected: prometheus.NewCounter(prometheus.CounterOpts{Name: "letters"})}
 				hold, end := context.WithCancelCause(t.Context())
 				ended := make(chan ending)

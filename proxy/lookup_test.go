@@ -83,11 +83,11 @@ func TestLookupDecides(t *testing.T) {
 func TestLookupsAreCountedOverAWaitQueue(t *testing.T) {
 	q := &queue{}
 	d := &delivery{MessageId: "m", Headers: amqp.Table{parkedLookups: int64(3), "own": "x"}}
-	m, _ := q.identify(nil, d, time.Now())
+	m, _ := q.identify(arrival{delivery: d})
 	if diff := cmp.Diff(amqp.Table{"own": "x"}, m.Headers); m.lookups != 3 || diff != "" {
 		t.Errorf("%d lookups, headers (-want +got):\n%s", m.lookups, diff)
 	}
-	if m, _ = q.identify(nil, &delivery{MessageId: "m"}, time.Now()); m.lookups != 0 {
+	if m, _ = q.identify(arrival{delivery: &delivery{MessageId: "m"}}); m.lookups != 0 {
 		t.Errorf("%d lookups of a message that was not asked about", m.lookups)
 	}
 }

@@ -21,6 +21,7 @@ type message struct {
 	busySince   time.Time    // when it was first found with somebody else; zero when it was not
 	unclaimed   dedup.Record // counts of the attempts made without a claim, which no store keeps
 	lookups     int          // lookups without a clear answer
+	entering    bool         // it waits for its first slot, as far as the intake knows
 	met         bool         // it was counted as a copy, or was claimed: it is counted as a copy once at most
 }
 
@@ -38,9 +39,11 @@ func (q *queue) restore(d *delivery) (seen time.Time) {
 }
 
 // identify reads the message's ID by DEDUP_ID_FROM. ok is false when it has none.
-func (q *queue) identify(s *session, d *delivery, seen time.Time) (m *message, ok bool) {
-	m = &message{delivery: d, session: s, received: time.Now(), seen: seen, lookups: takeLookups(d)}
-	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(d))
+func (q *queue) identify(a arrival) (m *message, ok bool) {
+	m = &message{
+		delivery: a.delivery, session: a.session, place: a.place, received: a.at, seen: a.seen, entering: true, lookups: takeLookups(a.delivery),
+	}
+	id, ok := q.cfg.Dedup.IDFrom.Identify(envelope(a.delivery))
 	if ok {
 		q.setID(m, id)
 	}

@@ -18,8 +18,6 @@ type metrics struct {
 	sessionEnds *prometheus.CounterVec
 	requests    *prometheus.HistogramVec
 	endToEnd    *prometheus.HistogramVec
-	inFlight    *prometheus.GaugeVec
-	waiting     *prometheus.GaugeVec
 	sessionUp   *prometheus.GaugeVec
 	serviceUp   *prometheus.GaugeVec
 	lettersUp   *prometheus.GaugeVec
@@ -38,8 +36,6 @@ type queueMetrics struct {
 	missingID   prometheus.Counter
 	unrecorded  prometheus.Counter
 	endToEnd    prometheus.Observer
-	inFlight    prometheus.Gauge
-	waiting     prometheus.Gauge
 }
 
 // seconds are histogram buckets from half a millisecond to two minutes.
@@ -72,8 +68,6 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		sessionEnds: counter("session_ends_total", "Times that consuming the queue ended or could not begin, by the reason.", "queue", "why"),
 		requests:    histogram("request_seconds", "Time of a request to the service, by its outcome.", "queue", "outcome"),
 		endToEnd:    histogram("end_to_end_seconds", "Time from a delivery's arrival to its recorded success.", "queue"),
-		inFlight:    gauge("posts_in_flight", "Requests to the service under way.", "queue"),
-		waiting:     gauge("waiting", "Deliveries held here without a request under way.", "queue"),
 		sessionUp:   gauge("session_up", "1 while the queue is being consumed.", "queue"),
 		serviceUp:   gauge("service_up", "1 while the queue's service answers.", "queue"),
 		lettersUp:   gauge("dead_letter_publishing_up", "0 while a dead letter cannot be published.", "queue"),
@@ -88,7 +82,6 @@ func (m *metrics) queue(name string) *queueMetrics {
 		deadLetters: map[dedup.Reason]prometheus.Counter{}, requests: map[forward.Outcome]prometheus.Observer{},
 		sessionEnds: map[sessionEnd]prometheus.Counter{},
 		missingID:   m.missingID.WithLabelValues(name), unrecorded: m.unrecorded.WithLabelValues(name), endToEnd: m.endToEnd.WithLabelValues(name),
-		inFlight: m.inFlight.WithLabelValues(name), waiting: m.waiting.WithLabelValues(name),
 	}
 	for _, f := range fates() {
 		q.fates[f] = m.deliveries.WithLabelValues(name, f.String())
@@ -108,15 +101,24 @@ func (m *metrics) queue(name string) *queueMetrics {
 	return q
 }
 
+// counts shows what a queue counts itself: asked at each scrape.
+func (m *metrics) counts(queue string, inFlight, waiting func() int64) {
+	labels := prometheus.Labels{"queue": queue}
+	m.asked("posts_in_flight", "Requests to the service under way.", labels, func() float64 { return float64(inFlight()) })
+	m.asked("waiting", "Deliveries held here without a request under way.", labels, func() float64 { return float64(waiting()) })
+}
+
 // paused shows whether a queue stands still, by what it waits for: asked at each scrape.
 func (m *metrics) paused(queue, why string, isPaused func() bool) {
-	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "rabbitonce", Name: "queue_paused", Help: "1 while the queue stands still, by what it waits for.",
-		ConstLabels: prometheus.Labels{"queue": queue, "why": why},
-	}, func() float64 {
+	m.asked("queue_paused", "1 while the queue stands still, by what it waits for.", prometheus.Labels{"queue": queue, "why": why}, func() float64 {
 		if isPaused() {
 			return 1
 		}
 		return 0
-	}))
+	})
+}
+
+// asked is a gauge whose value is asked for at each scrape.
+func (m *metrics) asked(name, help string, labels prometheus.Labels, value func() float64) {
+	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "rabbitonce", Name: name, Help: help, ConstLabels: labels}, value))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"rabbitonce/dedup"
 )
@@ -68,30 +69,28 @@ func (q *queue) lane(d *delivery) string {
 	return key.Value // never empty when there is one
 }
 
-// begin starts a handler for a delivery. It is called by the session's goroutine, in the order of the deliveries: a
-// place in line that the handler's goroutine took would be a matter of chance.
+// begin has a delivery handled. It is called by the session's goroutine, in the order of the deliveries: a place in line that
+// the handler's goroutine took would be a matter of chance.
 func (q *queue) begin(work, hold context.Context, s *session, d *delivery) {
 	seen := q.restore(d)
 	var p *place
 	if q.lanes != nil {
 		p = q.lanes.join(q.lane(d))
 	}
-	q.handlers.Go(func() {
-		defer p.leave()
-		q.handle(work, hold, s, d, seen, p)
-	})
+	q.intake.add(arrival{work: work, hold: hold, session: s, delivery: d, at: time.Now(), seen: seen, place: p})
 }
 
 // awaitTurn waits until every delivery before this one is settled for good. The error means that hold ended: what has
 // not begun by then begins no more, or it could overtake what is on its way back to the queue.
-func (q *queue) awaitTurn(hold context.Context, p *place) error {
-	if p == nil {
+func (q *queue) awaitTurn(hold context.Context, m *message) error {
+	if m.place == nil {
 		return nil
 	}
+	q.entered(m)
 	q.held(1)
 	defer q.held(-1)
 	select {
-	case <-p.turn:
+	case <-m.place.turn:
 	case <-hold.Done():
 	}
 	if hold.Err() != nil {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"rabbitonce/dedup"
@@ -28,24 +29,40 @@ const (
 var errLeaseLost = errors.New("the lease of the claim was lost")
 
 // handle is the life of one delivery, from its arrival to its settlement.
-func (q *queue) handle(work, hold context.Context, s *session, d *delivery, seen time.Time, p *place) {
-	m, identified := q.identify(s, d, seen)
-	m.place = p
+func (q *queue) handle(a arrival) {
+	work, hold := a.work, a.hold
+	defer a.place.leave()
+	m, identified := q.identify(a)
 	var end ending
 	switch {
-	case brokerReturns(d) >= arrivalLimit && q.parkSoon(hold, m, returnStep):
+	case brokerReturns(a.delivery) >= arrivalLimit && q.parkOnArrival(hold, m):
 		end.fate = fateParked
-	case q.awaitTurn(hold, p) != nil:
+	case q.awaitTurn(hold, m) != nil:
 		end = ending{fate: fateReturned}
 	case identified:
 		end = q.process(work, hold, m)
 	default:
 		end = q.withoutID(work, hold, m)
 	}
+	q.entered(m)
 	if end.fate == fateReturned {
 		end = q.keepFromLimit(work, hold, m)
 	}
 	q.settle(work, m, end)
+}
+
+// parkOnArrival moves a delivery to a wait queue that the broker has seen come back too often for another try here.
+func (q *queue) parkOnArrival(hold context.Context, m *message) bool {
+	q.entered(m)
+	return q.parkSoon(hold, m, returnStep)
+}
+
+// entered tells that the message waits for its first slot no longer.
+func (q *queue) entered(m *message) {
+	if m.entering {
+		m.entering = false
+		q.intake.entered()
+	}
 }
 
 // settle carries an ending out on the session that brought the delivery.
@@ -54,7 +71,9 @@ func (q *queue) settle(work context.Context, m *message, end ending) {
 		end = ending{fate: fateReturned} // its session has ended
 	}
 	q.metrics.fates[end.fate].Inc()
-	q.log.Debug("settled", "id", m.logID(), "fate", end.fate.String(), "took", time.Since(m.received).String())
+	if q.log.Enabled(work, slog.LevelDebug) {
+		q.log.Debug("settled", "id", m.logID(), "fate", end.fate.String(), "took", time.Since(m.received).String())
+	}
 	switch {
 	case end.fate == fateReturned:
 		m.session.settle(m.DeliveryTag, settleGiveBack)
@@ -129,11 +148,14 @@ func (q *queue) turn(work, hold context.Context, m *message, polls *backoff) tur
 	if m.key == "" {
 		return q.unclaimedTurn(work, hold, m)
 	}
-	if err := q.copies.enter(hold, m.key); err != nil {
-		return over(ending{fate: fateReturned})
+	if !q.copies.tryEnter(m.key) {
+		q.entered(m)
+		if err := q.copies.enter(hold, m.key); err != nil {
+			return over(ending{fate: fateReturned})
+		}
 	}
 	defer q.copies.leave(m.key)
-	slot, err := q.takeSlot(hold)
+	slot, err := q.takeSlot(hold, m)
 	if err != nil {
 		return q.noSlot(hold, m, err)
 	}

@@ -114,12 +114,14 @@ func (p *Proxy) newQueue(cfg QueueConfig, m *metrics) (*queue, error) {
 		throttle:    newThrottle(cfg.Forward.Concurrency, cfg.BrakeAfter),
 		pacer:       newPacer(cfg.Forward.Rate),
 	}
+	q.intake = newIntake(q.handle, q.handlers.Go, q.held)
 	q.serviceGate.ready = q.throttle.restart
 	q.serviceGate.patience = probeTimeout + forward.LookupTimeout
 	q.broker.declare = p.cfg.sourceArguments(cfg)
 	if cfg.Ordering.kept() {
 		q.lanes = newLanes()
 	}
+	m.counts(cfg.Name, q.inFlight.Load, q.waiting.Load)
 	m.paused(cfg.Name, "service", func() bool { return !q.serviceGate.isOpen() })
 	m.paused(cfg.Name, "store", func() bool { return !q.needsNoStore() && !q.storeGate.isOpen() })
 	m.paused(cfg.Name, "brake", func() bool { return q.brakeStatus() != nil })

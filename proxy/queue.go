@@ -39,6 +39,7 @@ type queue struct {
 	waitSteps []time.Duration
 	late      chan struct{} // one token a success that waits to be recorded without a claim
 
+	intake    *intake
 	copies    *copies
 	room      *room
 	lanes     *lanes    // nil when no order is kept
@@ -155,5 +156,4 @@ func (q *queue) held(n int64) {
 	if q.waiting.Add(n) == 0 {
 		q.parking.idle()
 	}
-	q.metrics.waiting.Add(float64(n))
 }

@@ -67,7 +67,7 @@ func restBench(t *testing.T, prefetch int) (*queue, *fakeBroker) {
 	b.old = []string{"orders.wait.5s", "orders.wait.30s"}
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "up"})
 	q.parking = newParking(newQuietPart("wait queues", q.log, gauge))
-	q.metrics = &queueMetrics{waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: "waiting"})}
+	q.metrics = &queueMetrics{}
 	return q, b
 }
 

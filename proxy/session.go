@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 )
 
@@ -200,8 +201,10 @@ func (s *session) takeIn(inner context.Context, d *delivery, start func(context.
 	return nil
 }
 
-// settleAll settles st and what else is there by now, so that one ack can cover many.
+// settleAll settles st and what else is there once everybody who is ready to run has had a turn, so that one ack can cover
+// many.
 func (s *session) settleAll(st settlement, patience *time.Timer) error {
+	runtime.Gosched()
 	for more := true; more; {
 		if err := s.settleOne(st); err != nil {
 			return err

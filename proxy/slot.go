@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // heldSlot is a worker slot, with the turn to begin a request where FORWARD_RATE is set. It is used by one goroutine.
@@ -37,7 +38,12 @@ var errHeldTooLong = errors.New("the delivery waited too long for a worker slot"
 
 // takeSlot waits until the service and the store answer and a worker slot is free. The caller frees it. The error is
 // errHeldTooLong, or the cause of hold's end.
-func (q *queue) takeSlot(hold context.Context) (heldSlot, error) {
+func (q *queue) takeSlot(hold context.Context, m *message) (heldSlot, error) {
+	defer q.entered(m)
+	since := time.Now()
+	if m.entering {
+		since = m.received // it has waited in line
+	}
 	q.held(1)
 	defer q.held(-1)
 	for {
@@ -47,7 +53,7 @@ func (q *queue) takeSlot(hold context.Context) (heldSlot, error) {
 		if err := q.waitForStore(hold); err != nil {
 			return heldSlot{}, err
 		}
-		if err := q.throttle.take(hold); err != nil {
+		if err := q.throttle.take(hold, since); err != nil {
 			return heldSlot{}, err
 		}
 		slot := heldSlot{queue: q}

@@ -35,7 +35,7 @@ func TestBrakeOfManyAtOnce(t *testing.T) {
 		defer th.stop()
 		th.succeeded()
 		for range 50 {
-			_ = th.take(t.Context())
+			_ = th.take(t.Context(), time.Now())
 		}
 		for range 50 {
 			th.failed(setback{outcome: forward.Fail, status: 500})
@@ -58,7 +58,7 @@ func TestBrakeLetsGo(t *testing.T) {
 		began := time.Now()
 		for range 16 {
 			go func() {
-				for th.take(t.Context()) == nil {
+				for th.take(t.Context(), time.Now()) == nil {
 					th.failed(setback{outcome: forward.Fail, status: 404})
 					th.give()
 					if time.Since(began) > 2*time.Hour { // a queue that nobody mends, long enough
@@ -85,7 +85,7 @@ func TestBrakeHoldsBackWhoHasASlot(t *testing.T) {
 	th := newThrottle(4, 1)
 	defer th.stop()
 	th.succeeded()
-	if _ = th.take(t.Context()); th.holdsBack() {
+	if _ = th.take(t.Context(), time.Now()); th.holdsBack() {
 		t.Error("held back without a brake")
 	}
 	th.failed(setback{outcome: forward.Fail, status: 500})

@@ -8,8 +8,9 @@ import (
 )
 
 // throttle hands out a queue's worker slots: how many messages may be worked on at once. After a start, and after the
-// service was away, it begins with one and doubles ten times a second, counted from the first message that comes then, so
-// that a cold service is not hit by all at once (ramp). When one message after the other does not end done it falls back
+// service was away, it begins with one, and each message that ends done makes room for one more, so that a cold service is
+// not hit by all at once (ramp). A service that takes its time gets twice as many ten times a second all the same, counted
+// from the first message that comes then. When one message after the other does not end done it falls back
 // to one at a time, with growing pauses, until one does (brake): a wrong setting must not empty a queue into the dead
 // letters. It is safe for concurrent use.
 type throttle struct {
@@ -19,6 +20,7 @@ type throttle struct {
 	mu      sync.Mutex
 	began   time.Time   // of the ramp; zero until somebody asks for a slot
 	ramping bool        // fewer than most are handed out yet
+	done    int         // messages that have ended done since the ramp began
 	taken   int         // slots in use
 	waiting *list.List  // of *waiter, in order
 	wake    *time.Timer // calls grant when more may be handed out; nil while nobody waits for that
@@ -65,15 +67,20 @@ func newThrottle(most, after int) *throttle {
 	}
 }
 
-// take waits for a slot, or returns errHeldTooLong or the cause of ctx's end. The caller gives it back.
-func (t *throttle) take(ctx context.Context) error {
+// take waits for a slot, or returns errHeldTooLong or the cause of ctx's end. The caller gives it back, and says since when it
+// has been waiting.
+func (t *throttle) take(ctx context.Context, since time.Time) error {
 	t.mu.Lock()
+	if t.brake != nil && time.Since(since) > heldMost {
+		t.mu.Unlock()
+		return errHeldTooLong
+	}
 	if limit, _ := t.limitLocked(); t.waiting.Len() == 0 && t.taken < limit {
 		t.taken++
 		t.mu.Unlock()
 		return nil
 	}
-	w := &waiter{granted: make(chan struct{}), since: time.Now()}
+	w := &waiter{granted: make(chan struct{}), since: since}
 	place := t.waiting.PushBack(w)
 	t.grantLocked()
 	t.mu.Unlock()
@@ -118,7 +125,10 @@ func (t *throttle) succeeded() (released bool) {
 		t.rampLocked()
 	}
 	t.streak, t.unsent = 0, 0
-	if !t.proven || released {
+	if t.ramping && !released {
+		t.done++
+	}
+	if !t.proven || t.ramping || released {
 		t.proven = true
 		t.grantLocked()
 	}
@@ -175,7 +185,7 @@ func (t *throttle) restart() {
 	t.rampLocked()
 }
 
-func (t *throttle) rampLocked() { t.began, t.ramping = time.Time{}, t.most > 1 }
+func (t *throttle) rampLocked() { t.began, t.ramping, t.done = time.Time{}, t.most > 1, 0 }
 
 // stop ends the timer. Whoever waits for a slot goes on waiting.
 func (t *throttle) stop() {
@@ -243,7 +253,7 @@ func (t *throttle) limitLocked() (limit int, next time.Duration) {
 		}
 		passed := time.Since(t.began)
 		steps := min(int(passed/rampStep), 30)
-		limit = min(1<<steps, t.most)
+		limit = min(max(1<<steps, 1+t.done), t.most)
 		t.ramping = limit < t.most
 		next = time.Duration(steps+1)*rampStep - passed
 	}

@@ -40,7 +40,7 @@ func TestThrottleRamp(t *testing.T) {
 		}
 		var taken atomic.Int32 // those who wait get theirs as the ramp goes on
 		for range 10 {
-			go func() { _ = th.take(t.Context()); taken.Add(1) }()
+			go func() { _ = th.take(t.Context(), time.Now()); taken.Add(1) }()
 		}
 		for _, want := range []int32{1, 2, 4, 8, 10} {
 			synctest.Wait()
@@ -49,6 +49,38 @@ func TestThrottleRamp(t *testing.T) {
 			}
 			time.Sleep(rampStep)
 		}
+	})
+}
+
+// Each message that ends done makes room for one more: a service that is quick gets all there are at once.
+func TestThrottleRampOfAQuickService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := newThrottle(10, 0)
+		defer th.stop()
+		for want := range 10 {
+			if got := free(th); got != want+1 {
+				t.Errorf("%d slots after %d successes", got, want)
+			}
+			th.succeeded()
+		}
+		if got := free(th); got != 10 {
+			t.Errorf("%d slots, more than there are", got)
+		}
+		th.restart()
+		if got := free(th); got != 1 {
+			t.Errorf("after the service was away: %d slots, want 1", got)
+		}
+		var taken atomic.Int32 // those who wait get theirs with a success of somebody else
+		for range 3 {
+			go func() { _ = th.take(t.Context(), time.Now()); taken.Add(1) }()
+		}
+		synctest.Wait()
+		th.succeeded()
+		synctest.Wait()
+		if got := taken.Load(); got != 2 {
+			t.Errorf("%d have a slot after one success, want 2", got)
+		}
+		time.Sleep(2 * rampStep)
 	})
 }
 
@@ -127,7 +159,7 @@ func replicaOf(ctx context.Context, kind failing, slots int, took time.Duration,
 	th := newThrottle(slots, 20)
 	defer th.stop()
 	if kind.proven {
-		_ = th.take(ctx)
+		_ = th.take(ctx, time.Now())
 		time.Sleep(took)
 		th.succeeded()
 		th.give()
@@ -139,7 +171,7 @@ func replicaOf(ctx context.Context, kind failing, slots int, took time.Duration,
 	once := func() error {
 		turns <- struct{}{}
 		defer func() { <-turns }()
-		if err := th.take(ctx); err != nil {
+		if err := th.take(ctx, time.Now()); err != nil {
 			return err
 		}
 		defer th.give()
@@ -208,7 +240,7 @@ func TestThrottleBrakePauses(t *testing.T) {
 		}
 		began, tried := time.Now(), 0
 		for time.Since(began) < 10*time.Minute {
-			if err := th.take(t.Context()); err != nil {
+			if err := th.take(t.Context(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			if n := free(th); n != 0 {
@@ -221,7 +253,7 @@ func TestThrottleBrakePauses(t *testing.T) {
 		if tried < 4 || brakeEarly+tried > 9 {
 			t.Errorf("%d tries in ten minutes", tried)
 		}
-		_ = th.take(t.Context())
+		_ = th.take(t.Context(), time.Now())
 		if !th.succeeded() {
 			t.Error("a success does not release the brake")
 		}
@@ -246,7 +278,7 @@ func TestThrottleLosesNoSlot(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
-			if th.take(ctx) == nil {
+			if th.take(ctx, time.Now()) == nil {
 				th.give()
 			}
 		})
@@ -261,10 +293,10 @@ func TestThrottleLosesNoSlot(t *testing.T) {
 func TestThrottleIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := newThrottle(1, 0)
-		_ = th.take(t.Context())
+		_ = th.take(t.Context(), time.Now())
 		order := make(chan int, 3)
 		for i := range 3 {
-			go func() { _ = th.take(t.Context()); order <- i; th.give() }()
+			go func() { _ = th.take(t.Context(), time.Now()); order <- i; th.give() }()
 			synctest.Wait()
 		}
 		th.give()

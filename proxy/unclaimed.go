@@ -31,7 +31,7 @@ func (q *queue) withoutID(work, hold context.Context, m *message) ending {
 		return q.process(work, hold, m)
 	}
 	for {
-		slot, err := q.takeSlot(hold) // which the brake holds back
+		slot, err := q.takeSlot(hold, m) // which the brake holds back
 		if err == nil {
 			q.setback(setback{reason: dedup.ReasonMissingID})
 			slot.free()
@@ -49,7 +49,7 @@ func (q *queue) withoutID(work, hold context.Context, m *message) ending {
 
 // unclaimedTurn is a turn of a message without an ID.
 func (q *queue) unclaimedTurn(work, hold context.Context, m *message) turn {
-	slot, err := q.takeSlot(hold)
+	slot, err := q.takeSlot(hold, m)
 	if err != nil {
 		return q.noSlot(hold, m, err)
 	}
