@@ -122,7 +122,7 @@ const clearPause = time.Second
 
 // clearDead deletes the record of a message that is now in the dead letters and whose outcome was never unknown, so
 // that any tool can put it back to work. Until then it is kept, also when the session that settled the message is lost.
-func (q *queue) clearDead(work context.Context, m *message, deadID string) {
+func (q *queue) clearDead(m *message, deadID string) {
 	session, key, id := m.session, m.key, m.logID() // not the message: its body may be large
 	q.handlers.Go(func() {
 		pause := time.NewTimer(clearPause)
@@ -135,10 +135,7 @@ func (q *queue) clearDead(work context.Context, m *message, deadID string) {
 			}
 			<-pause.C
 		}
-		_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, q.store.Undead(ctx, key, deadID)
-		})
-		if err != nil {
+		if err := q.store.Undead(q.patience.context(), key, deadID); err != nil {
 			q.log.Warn("the record of a dead letter could not be deleted: until it expires, a message with this ID and without the header x-rabbitonce-dead-id is dead-lettered again",
 				"id", id, "error", err.Error())
 		}

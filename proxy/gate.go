@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,8 @@ type gate struct {
 	ready func() // called before the gate opens; nil is nothing
 	// patience bounds one question.
 	patience time.Duration
+
+	isUp atomic.Bool // whether it is open; changed with mu
 
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
@@ -50,9 +53,10 @@ func (g *gate) close(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.part.down(err) // with the lock, so that the two never disagree
-	if g.isOpenLocked() {
+	if g.isUp.Load() {
 		g.wasSteady = time.Since(g.turned) > steady
 		g.opened, g.turned = make(chan struct{}), time.Now()
+		g.isUp.Store(false)
 		close(g.shut)
 	}
 }
@@ -61,26 +65,24 @@ func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.part.up()
-	if !g.isOpenLocked() {
+	if !g.isUp.Load() {
 		if g.ready != nil {
 			g.ready()
 		}
 		g.shut, g.turned = make(chan struct{}), time.Now()
+		g.isUp.Store(true)
 		close(g.opened)
 	}
 }
 
-func (g *gate) isOpenLocked() bool {
-	select {
-	case <-g.opened:
-		return true
-	default:
-		return false
-	}
-}
-
-// wait returns once the gate is open, or with the cause of ctx's end.
+// wait returns once the gate is open, or with the cause of ctx's end, even when it is open.
 func (g *gate) wait(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case g.isUp.Load():
+		return nil
+	}
 	g.mu.Lock()
 	opened := g.opened
 	g.mu.Unlock()
@@ -166,8 +168,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (g *gate) isOpen() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.isOpenLocked()
-}
+func (g *gate) isOpen() bool { return g.isUp.Load() }

@@ -15,7 +15,7 @@ func (q *queue) lookUp(work, hold context.Context, m *message, claim dedup.Claim
 	finding, err := q.askService(work, m, claim.Lease)
 	q.log.Debug("looked up", "id", m.logID(), "finding", finding.String(), "error", errText(err))
 	if finding == forward.NeverDone {
-		result, err := tryWrite(work, func(ctx context.Context) (dedup.Settlement, error) { return q.store.Clear(ctx, claim.Lease) })
+		result, err := q.store.Clear(q.patience.context(), claim.Lease)
 		if err == nil && result == dedup.Applied {
 			return turn{}, true
 		}

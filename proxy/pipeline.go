@@ -79,7 +79,7 @@ func (q *queue) settle(work context.Context, m *message, end ending) {
 		m.session.settle(m.DeliveryTag, settleGiveBack)
 	case end.clear != "":
 		if end.reject != nil || m.session.ackNow(m.DeliveryTag) {
-			q.clearDead(work, m, end.clear)
+			q.clearDead(m, end.clear)
 		}
 	case end.reject != nil: // settled by now
 	case end.fate != fateUnrecorded: // acknowledged before, by recordSuccess

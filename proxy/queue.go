@@ -41,6 +41,7 @@ type queue struct {
 
 	intake    *intake
 	copies    *copies
+	patience  patience // with the store, for results
 	room      *room
 	lanes     *lanes    // nil when no order is kept
 	throttle  *throttle // worker slots: POSTs at once

@@ -3,35 +3,50 @@ package proxy
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"rabbitonce/dedup"
 	"rabbitonce/forward"
 )
 
-// recordTimeout bounds one try to write a result; it goes on when the POSTs are cut off, so that what they ended in
-// is written down.
+// recordTimeout bounds one try to write a result, which goes on when the POSTs are cut off, so that what they ended in is
+// written down.
 const recordTimeout = 2 * time.Second
+
+// patience hands out contexts that end after recordTimeout, or up to a tenth later: all results that are written at about the
+// same time have one, and its timer, in common. Safe for concurrent use; the zero value is ready.
+type patience struct {
+	mu   sync.Mutex
+	ends time.Time       // of the latest
+	ctx  context.Context //nolint:containedctx // it is what is handed out
+}
+
+func (p *patience) context() context.Context {
+	const shared = recordTimeout / 10
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); p.ends.Sub(now) < recordTimeout {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(recordTimeout+shared, func() { cancel(context.DeadlineExceeded) })
+		p.ctx, p.ends = ctx, now.Add(recordTimeout+shared)
+	}
+	return p.ctx
+}
 
 // record writes a result under the claim, trying until the store has answered or work has ended.
 func (q *queue) record(work context.Context, write func(context.Context) (dedup.Settlement, error)) (dedup.Settlement, error) {
 	pauses := backoff{first: pollFirst, last: pollLast}
 	for {
-		result, err := tryWrite(work, write)
+		result, err := write(q.patience.context())
 		if err == nil || errors.Is(err, dedup.ErrForeignRecord) {
 			return result, err
 		}
 		q.storeFailed(err)
 		if sleep(work, pauses.pause()) != nil {
-			return tryWrite(work, write) // the last word
+			return write(q.patience.context()) // the last word
 		}
 	}
-}
-
-func tryWrite[T any](work context.Context, write func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), recordTimeout)
-	defer cancel()
-	return write(ctx)
 }
 
 // recordSuccess writes `done`. It must be written before the ack: a crash between the two then costs a duplicate that
@@ -40,13 +55,10 @@ func tryWrite[T any](work context.Context, write func(context.Context) (T, error
 // the process lives.
 func (q *queue) recordSuccess(work context.Context, m *message, claim dedup.Claim, res forward.Result) ending {
 	defer claim.Lease.Drop()
-	write := func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, q.store.Succeed(ctx, m.key, res.Status, m.fingerprint, q.cfg.Dedup.Retention)
-	}
 	pauses := backoff{first: pollFirst, last: pollLast}
 	acked := false
 	for {
-		_, err := tryWrite(work, write)
+		err := q.store.Succeed(q.patience.context(), m.key, res.Status, m.fingerprint, q.cfg.Dedup.Retention)
 		if err == nil {
 			break
 		}
@@ -85,8 +97,7 @@ func (q *queue) abandon(work context.Context, m *message, req dedup.ClaimRequest
 	case held != nil:
 		q.release(work, held)
 	case claimErr != nil:
-		_, err := tryWrite(work, func(ctx context.Context) (dedup.Settlement, error) { return q.store.Abandon(ctx, req) })
-		if err != nil {
+		if _, err := q.store.Abandon(q.patience.context(), req); err != nil {
 			q.log.Warn("a claim whose reply was lost could not be given back", "id", m.logID(), "error", err.Error())
 		}
 	}

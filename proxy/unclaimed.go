@@ -121,9 +121,7 @@ func (q *queue) recordLate(work context.Context, m *message, status int) {
 		defer func() { <-q.late }()
 		pauses := backoff{first: pollFirst, last: pollLast}
 		for {
-			_, err := tryWrite(work, func(ctx context.Context) (struct{}, error) {
-				return struct{}{}, q.store.Succeed(ctx, key, status, fingerprint, q.cfg.Dedup.Retention)
-			})
+			err := q.store.Succeed(q.patience.context(), key, status, fingerprint, q.cfg.Dedup.Retention)
 			if err == nil {
 				return
 			}
