@@ -1,15 +1,11 @@
 package forward
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -21,17 +17,9 @@ const (
 	maxAnswer = 64 << 10
 	// maxExcerpt is how much of it is kept, for the dead letter.
 	maxExcerpt = 1 << 10
-	// maxAnswerHeader bounds the status line and headers of an answer.
-	maxAnswerHeader = 64 << 10
-	// writeBuffer makes headers and a small body leave in one write.
-	writeBuffer = 16 << 10
-	// idleTimeout is how long an unused connection is kept. It has to be shorter
-	// than the service's own: a service that closes first may do so just when the
-	// next request is on its way, and that request's outcome is then unknown. The
-	// shortest common default is 2 s (gunicorn), then 5 s (Node, Apache, uvicorn).
-	// A new connection to a neighbour costs some 50 µs, so little is lost. A service
-	// that is set to 1 s counts from when it answered, which is a little earlier.
-	idleTimeout = 900 * time.Millisecond
+	// smallBody is how large a body may be that leaves with the headers, in one write. It has room in the socket of a connection
+	// on which nothing is under way, so that this write never waits for the service.
+	smallBody = 16 << 10
 )
 
 // ErrTimeout is in Result.Err when there was no whole answer within the time of
@@ -65,17 +53,19 @@ type Client struct {
 	target    *target
 	table     statusTable // what a status means
 	static    []staticHeader
-	own       []ownHeader   // those with placeholders
-	host      string        // the Host header
-	keepsNone bool          // each request has a connection of its own, and says so
-	template  *http.Request // what all POSTs share
-	transport *http.Transport
+	own       []ownHeader // those with placeholders
+	host      string      // the Host header
+	keepsNone bool        // each request has a connection of its own, and says so
+	common    []byte      // the headers that are the same for all requests
+	pool      pool
+	dial      func(context.Context) (*conn, error)
 	probing   *http.Transport // opens a connection for each health check
 	health    *http.Request   // nil: a TCP connect is enough
 	lookup    *target         // nil: nothing can be looked up
 	question  *http.Request   // what all lookups share
 	secrets   []string        // no error shows them
 	asking    *http.Transport // for lookups
+	requests  sync.Pool       // of *[]byte, for requests
 	buffers   sync.Pool       // of *[4096]byte, for answers
 }
 
@@ -90,17 +80,13 @@ func New(cfg Config, queue string) (*Client, error) {
 	}
 	target.caFile, target.connect = cfg.CAFile, cfg.Dial
 	c := &Client{config: cfg, queue: queue, target: target, table: cfg.outcomes()}
+	c.requests.New = func() any { return new([]byte) }
 	c.buffers.New = func() any { return new([4096]byte) }
 	if err := c.prepareHeaders(); err != nil {
 		return nil, err
 	}
-	c.template = &http.Request{
-		Method: http.MethodPost, URL: target.url, Host: c.host,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}
-	c.transport = newTransport(c.dialGuarded, c.dialGuardedTLS)
-	c.transport.MaxIdleConnsPerHost = cfg.Concurrency
-	c.transport.DisableKeepAlives = c.keepsNone
+	c.pool.most = cfg.Concurrency
+	c.dial = c.connection
 	if err := c.prepareProbe(); err != nil {
 		return nil, err
 	}
@@ -134,12 +120,13 @@ func (c *Client) prepareHeaders() error {
 			c.own = append(c.own, header)
 		}
 	}
+	c.common = renderStatic(c.static)
 	return nil
 }
 
 // Close closes idle connections. No Post or Probe may run.
 func (c *Client) Close() {
-	c.transport.CloseIdleConnections()
+	c.pool.drop()
 	c.probing.CloseIdleConnections()
 	if c.asking != nil {
 		c.asking.CloseIdleConnections()
@@ -149,38 +136,20 @@ func (c *Client) Close() {
 // Target names where the messages go, without credentials and query.
 func (c *Client) Target() string { return c.target.String() }
 
-type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
-
-// newTransport returns a transport that speaks HTTP/1.1 and nothing else: no
-// proxy from the environment, no compression, no waiting for 100 Continue.
-func newTransport(dial, dialTLS dialFunc) *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	return &http.Transport{
-		Protocols:              protocols,
-		DialContext:            dial,
-		DialTLSContext:         dialTLS,
-		DisableCompression:     true,
-		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxAnswerHeader,
-		WriteBufferSize:        writeBuffer,
+// connection opens a connection to the service.
+func (c *Client) connection(ctx context.Context) (*conn, error) {
+	if c.target.url.Scheme != "https" {
+		socket, err := c.target.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return newConn(socket, socket), nil
 	}
-}
-
-func (c *Client) dialGuarded(ctx context.Context, _, _ string) (net.Conn, error) {
-	conn, err := c.target.dial(ctx)
+	over, err := c.target.dialTLS(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return guard(conn, conn), nil
-}
-
-func (c *Client) dialGuardedTLS(ctx context.Context, _, _ string) (net.Conn, error) {
-	conn, err := c.target.dialTLS(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return guard(conn, conn.NetConn()), nil
+	return newConn(over, over.NetConn()), nil
 }
 
 // Post sends a message, at most once, and says what became of it. When ctx ends
@@ -191,97 +160,55 @@ func (c *Client) Post(ctx context.Context, r *Request) Result {
 	if r.Timeout > 0 {
 		timeout = min(timeout, r.Timeout)
 	}
-	now := time.Now()
-	ctx, cancel := context.WithDeadlineCause(ctx, now.Add(timeout), ErrTimeout)
-	defer cancel()
-	address, err := c.target.addressOf(r)
+	address, err := c.target.requestURI(r)
 	if err != nil { // nor will there ever be one
 		return Result{Outcome: Reject, Err: err}
 	}
-	header, dropped := c.headers(r, now.Add(timeout))
+	p := post{client: c, request: r, end: time.Now().Add(timeout)}
+	buffer := c.requests.Get().(*[]byte)
+	defer c.requests.Put(buffer)
+	head, dropped := c.appendHead((*buffer)[:0], address, r, p.end)
+	p.parts[0] = head
+	if len(r.Body) <= smallBody {
+		p.parts[0] = append(head, r.Body...)
+	} else {
+		p.parts[1] = r.Body
+	}
+	*buffer = p.parts[0]
 
-	result, again := c.send(ctx, address, header, r)
+	result, again := p.send(ctx)
 	if again {
 		// The service has closed a kept connection and not a byte had left. Others
 		// kept from that time are likely closed as well.
-		c.transport.CloseIdleConnections()
-		result, _ = c.send(ctx, address, header, r)
+		c.pool.drop()
+		result, _ = p.send(ctx)
 	}
 	result.DroppedHeaders = dropped
 	return result
 }
 
-// send makes one request. again says that it failed only for want of a living
-// connection: nothing was sent and a fresh connection may do.
-func (c *Client) send(ctx context.Context, address *url.URL, header http.Header, r *Request) (result Result, again bool) {
-	a := attempt{permit: r.Permit}
-	var reused bool
-	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		reused = info.Reused
-		info.Conn.(*guardedConn).arm(&a)
-	}}
-	response, err := c.transport.RoundTrip(c.request(httptrace.WithClientTrace(ctx, trace), address, header, r.Body))
-	if err == nil && !a.hasBegun() {
-		_ = response.Body.Close()
-		err = errStale // an answer to nothing
-	}
-	if err != nil {
-		if a.end() {
-			return Result{Outcome: Unknown, Err: c.failure(ctx, "after the request began to be sent", err)}, false
-		}
-		if refused := a.refusal(); refused != nil {
-			return Result{Outcome: Unreachable, Err: fmt.Errorf("post to %s: not sent: %w", c.target, refused)}, false
-		}
-		again = reused && ctx.Err() == nil
-		return Result{Outcome: Unreachable, Err: c.failure(ctx, "before the request was sent", err)}, again
-	}
-	defer a.end()
-	return c.answer(ctx, response), false
-}
-
-// request builds the POST so that net/http cannot repeat it: it repeats only a
-// request without body, with NoBody or with GetBody (Request.isReplayable), and,
-// when it believes that nothing was sent, one of known length 0
-// (persistConn.shouldRetryRequest). So even an empty body is a body here.
-func (c *Client) request(ctx context.Context, address *url.URL, header http.Header, body []byte) *http.Request {
-	request := c.template.WithContext(ctx)
-	request.URL, request.Header = address, header
-	// net/http knows this type to be in memory, and then sends headers and body in
-	// one write.
-	request.Body = io.NopCloser(bytes.NewReader(body))
-	request.ContentLength = int64(len(body))
-	if len(body) == 0 {
-		// A body with length 0 is to net/http one of unknown length, which it sends
-		// in chunks. "identity" (never sent) stops that, and net/http leaves alone a
-		// header that it does not know by its usual spelling.
-		request.TransferEncoding = []string{"identity"}
-		header["content-length"] = []string{"0"}
-	}
-	return request
-}
-
-// answer reads an answer to its end or to the bound, and classifies it.
-func (c *Client) answer(ctx context.Context, response *http.Response) Result {
-	defer response.Body.Close() //nolint:errcheck // what matters has been read
-	result := Result{Status: response.StatusCode}
+// answer reads an answer to its end or to the bound, and classifies it. whole tells that nothing of it is left to read.
+func (p *post) answer(ctx context.Context, response *http.Response) (result Result, whole bool) {
+	c := p.client
+	result = Result{Status: response.StatusCode}
 	result.Outcome, result.RetryAfter = classify(&c.table, response.StatusCode, response.Header, time.Now())
 	if response.StatusCode < 200 {
 		result.Err = fmt.Errorf("post to %s: status %d is no answer", c.target, response.StatusCode)
-		return result
+		return result, false
 	}
 	var err error
-	result.Excerpt, err = c.readBody(response)
+	result.Excerpt, whole, err = c.readBody(response)
 	if err != nil {
 		result.Outcome, result.RetryAfter = Unknown, 0
-		result.Err = c.failure(ctx, "while the answer was read", err)
+		result.Err = p.failure(ctx, "while the answer was read", err)
 	}
-	return result
+	return result, whole
 }
 
-// readBody reads to the end or to the bound and keeps the beginning.
-func (c *Client) readBody(response *http.Response) (excerpt []byte, err error) {
+// readBody reads to the end, which whole tells, or to the bound, and keeps the beginning.
+func (c *Client) readBody(response *http.Response) (excerpt []byte, whole bool, err error) {
 	if response.ContentLength == 0 {
-		return nil, nil
+		return nil, true, nil
 	}
 	buffer := c.buffers.Get().(*[4096]byte)
 	defer c.buffers.Put(buffer)
@@ -290,20 +217,11 @@ func (c *Client) readBody(response *http.Response) (excerpt []byte, err error) {
 		total += n
 		excerpt = append(excerpt, buffer[:min(n, maxExcerpt-len(excerpt))]...)
 		if err == io.EOF {
-			return excerpt, nil
+			return excerpt, true, nil
 		}
 		if err != nil {
-			return excerpt, err
+			return excerpt, false, err
 		}
 	}
-	return excerpt, nil
-}
-
-// failure names the target and the moment. What ended the context says more than
-// the broken connection that followed.
-func (c *Client) failure(ctx context.Context, when string, err error) error {
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return c.hide(fmt.Errorf("post to %s: %s: %w", c.target, when, err))
+	return excerpt, false, nil
 }

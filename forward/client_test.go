@@ -121,9 +121,10 @@ func TestPostEndlessAnswer(t *testing.T) {
 func TestPostBodies(t *testing.T) {
 	large := make([]byte, 10<<20)
 	_, _ = rand.Read(large)
-	var got []byte
+	bodies := make(chan []byte, 1)
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		got, _ = io.ReadAll(r.Body)
+		got, _ := io.ReadAll(r.Body)
+		bodies <- got
 		if r.ContentLength != int64(len(got)) {
 			t.Errorf("Content-Length %d for %d bytes", r.ContentLength, len(got))
 		}
@@ -133,7 +134,7 @@ func TestPostBodies(t *testing.T) {
 	client := newTestClient(t, server.URL)
 	for name, body := range map[string][]byte{"nil": nil, "empty": {}, "small": []byte("a\x00\xff"), "large": large} {
 		checkOutcome(t, client.Post(t.Context(), &Request{IdempotencyKey: "k", Body: body}), Done)
-		if !bytes.Equal(got, body) {
+		if got := <-bodies; !bytes.Equal(got, body) {
 			t.Errorf("%s: service got %d bytes, want the %d of the message", name, len(got), len(body))
 		}
 	}

@@ -3,14 +3,14 @@ package forward
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 )
 
 const (
-	userAgent = "rabbitonce"
+	userAgent   = "rabbitonce"
+	queueHeader = "RabbitMQ-Queue"
 	// maxKey bounds the Idempotency-Key; services keep it in a column of limited
 	// length, and servers limit a header.
 	maxKey = 512
@@ -62,7 +62,7 @@ type staticHeader struct {
 func staticHeaders(queue, auth string) []staticHeader {
 	static := []staticHeader{
 		{"User-Agent", []string{userAgent}},
-		{"RabbitMQ-Queue", []string{encodeValue(queue)}},
+		{queueHeader, []string{encodeValue(queue)}},
 	}
 	if auth != "" {
 		static = append(static, staticHeader{"Authorization", []string{auth}})
@@ -70,11 +70,17 @@ func staticHeaders(queue, auth string) []staticHeader {
 	return static
 }
 
-// headerSet builds a header whose values lie in one array.
-type headerSet struct {
-	header http.Header
-	values []string
+// renderStatic writes headers as they are sent.
+func renderStatic(static []staticHeader) []byte {
+	var s headerSet
+	for _, header := range static {
+		s.put(header.name, header.values[0])
+	}
+	return s.text
 }
+
+// headerSet is the text of headers.
+type headerSet struct{ text []byte }
 
 // set adds a header under exactly this spelling; an empty value adds none. The
 // value has to be legal.
@@ -86,35 +92,74 @@ func (s *headerSet) set(name, value string) {
 
 // put is set that also adds an empty value.
 func (s *headerSet) put(name, value string) {
-	s.values = append(s.values, value)
-	n := len(s.values)
-	s.header[name] = s.values[n-1 : n : n]
+	s.begin(name)
+	s.text = append(s.text, value...)
+	s.end()
 }
 
-// headers returns the header of a request, and how much of what the publisher
-// sent had no room in it. Everything in it is legal in HTTP.
-func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dropped int) {
-	room := 18 + len(c.own) + len(r.Headers)
-	s := headerSet{header: make(http.Header, room), values: make([]string, 0, room)}
-	for _, static := range c.static {
-		s.header[static.name] = static.values
+func (s *headerSet) begin(name string) {
+	s.text = append(s.text, name...)
+	s.text = append(s.text, ": "...)
+}
+
+func (s *headerSet) end() { s.text = append(s.text, "\r\n"...) }
+
+func (s *headerSet) putInt(name string, value int) {
+	s.begin(name)
+	s.text = strconv.AppendInt(s.text, int64(value), 10)
+	s.end()
+}
+
+func (s *headerSet) putTime(name string, value time.Time, format string) {
+	s.begin(name)
+	s.text = value.AppendFormat(s.text, format)
+	s.end()
+}
+
+// appendHead appends the request line and all headers of a request, and tells how much of what the publisher sent had no room
+// in them. Everything in it is legal in HTTP.
+func (c *Client) appendHead(b []byte, address string, r *Request, deadline time.Time) (head []byte, dropped int) {
+	s := headerSet{text: b}
+	s.text = append(s.text, "POST "...)
+	s.text = append(s.text, address...)
+	s.text = append(s.text, " HTTP/1.1\r\n"...)
+	s.put("Host", c.host)
+	dropped = c.appendHeaders(&s, r, deadline)
+	if c.keepsNone {
+		s.put("Connection", "close")
 	}
-	if r.Queue != "" && r.Queue != c.queue {
-		s.put("RabbitMQ-Queue", encodeValue(r.Queue))
+	s.putInt("Content-Length", len(r.Body))
+	s.end()
+	return s.text, dropped
+}
+
+// appendHeaders appends the headers that tell of the message, and tells how much
+// of what the publisher sent had no room.
+func (c *Client) appendHeaders(s *headerSet, r *Request, deadline time.Time) (dropped int) {
+	if r.Queue == "" || r.Queue == c.queue {
+		s.text = append(s.text, c.common...)
+	} else {
+		for _, static := range c.static {
+			if static.name == queueHeader {
+				s.put(queueHeader, encodeValue(r.Queue))
+			} else {
+				s.put(static.name, static.values[0])
+			}
+		}
 	}
 	s.set("Idempotency-Key", c.config.IdempotencyKey.write(idempotencyKey(r.IdempotencyKey)))
-	s.put("Delivery-Attempt", strconv.Itoa(r.Attempt))
+	s.putInt("Delivery-Attempt", r.Attempt)
 	if r.OutcomeUnknown {
 		s.put("Delivery-Outcome-Unknown", "true")
 	}
-	s.put("Delivery-Deadline", deadline.UTC().Format(deadlineFormat))
+	s.putTime("Delivery-Deadline", deadline.UTC(), deadlineFormat)
 	s.set("RabbitMQ-Exchange", encodeValue(r.Exchange))
 	s.set("RabbitMQ-Routing-Key", encodeValue(r.RoutingKey))
 	if !r.Timestamp.IsZero() {
 		s.put("RabbitMQ-Timestamp", formatTime(r.Timestamp))
 	}
 	if r.Priority > 0 {
-		s.put("RabbitMQ-Priority", strconv.Itoa(int(r.Priority)))
+		s.putInt("RabbitMQ-Priority", int(r.Priority))
 	}
 	if r.Redelivered {
 		s.put("RabbitMQ-Redelivered", "true")
@@ -130,7 +175,7 @@ func (c *Client) headers(r *Request, deadline time.Time) (header http.Header, dr
 		}
 		s.set(own.name, value)
 	}
-	return s.header, dropped + addForeign(&s, r)
+	return dropped + addForeign(s, r)
 }
 
 // digestPrefix begins the key of an ID that is too long to be sent.

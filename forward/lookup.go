@@ -86,7 +86,6 @@ func (c *Client) prepareLookup() error {
 	t.caFile, t.connect = c.config.CAFile, c.config.Dial
 	c.lookup = t
 	c.asking = newTransport(plainDials(t))
-	c.asking.DisableKeepAlives = true
 	c.question = &http.Request{
 		Method: http.MethodGet, Host: t.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
 	}

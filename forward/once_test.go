@@ -3,15 +3,13 @@ package forward
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 )
 
 // A connection that was used before and breaks under a request with an
-// Idempotency-Key is where net/http repeats requests.
+// Idempotency-Key is where HTTP clients repeat requests.
 func TestReusedConnectionBreaksAfterRequest(t *testing.T) {
 	endings := map[string]func(*rawConn){
 		"end":                func(*rawConn) {},
@@ -75,7 +73,7 @@ func TestServiceClosesIdleConnection(t *testing.T) {
 }
 
 // failingConn takes no byte after the first request, while its reading side stays
-// open: net/http has not noticed yet that the service is gone.
+// open: nobody has noticed yet that the service is gone.
 type failingConn struct {
 	net.Conn
 	writes int
@@ -110,15 +108,15 @@ func TestPostDialsAgainOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := newTestClient(t, server.url())
 			dials := 0
-			client.transport = newTransport(func(ctx context.Context, _, _ string) (net.Conn, error) {
+			client.dial = func(ctx context.Context) (*conn, error) {
 				if dials++; dials > c.failAfter {
 					return nil, errBroken
 				}
-				conn, err := client.target.dial(ctx)
-				failing := &failingConn{Conn: conn}
-				return guard(failing, failing), err
-			}, nil)
-			client.transport.MaxIdleConnsPerHost = 1
+				socket, err := client.target.dial(ctx)
+				failing := &failingConn{Conn: socket}
+				return newConn(failing, failing), err
+			}
+			client.pool.most = 1
 			for _, want := range c.posts {
 				checkOutcome(t, client.Post(t.Context(), &Request{IdempotencyKey: "k", Body: []byte("x")}), want)
 			}
@@ -130,12 +128,12 @@ func TestPostDialsAgainOnce(t *testing.T) {
 	t.Run("fresh connection", func(t *testing.T) {
 		client := newTestClient(t, server.url())
 		dials := 0
-		client.transport = newTransport(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		client.dial = func(ctx context.Context) (*conn, error) {
 			dials++
-			conn, err := client.target.dial(ctx)
-			failing := &failingConn{Conn: conn, writes: 1}
-			return guard(failing, failing), err
-		}, nil)
+			socket, err := client.target.dial(ctx)
+			failing := &failingConn{Conn: socket, writes: 1}
+			return newConn(failing, failing), err
+		}
 		checkOutcome(t, client.Post(t.Context(), &Request{IdempotencyKey: "k"}), Unreachable)
 		if dials != 1 {
 			t.Errorf("dialed %d times, want once", dials)
@@ -172,36 +170,6 @@ func TestCloseRace(t *testing.T) {
 		case outcome != Done && outcome != Unreachable && outcome != Unknown:
 			t.Errorf("request %s ended %s", key, outcome)
 		}
-	}
-}
-
-// The first layer: net/http never finds reason to repeat our requests.
-func TestRequestCannotBeRewound(t *testing.T) {
-	client := newTestClient(t, "http://127.0.0.1:1/hook")
-	for _, body := range []string{"", "x"} {
-		request := client.request(t.Context(), client.target.url, http.Header{}, []byte(body))
-		if request.Body == nil || request.Body == http.NoBody || request.GetBody != nil {
-			t.Errorf("net/http may repeat a request with body %q", body)
-		}
-	}
-}
-
-// The second layer: even if it did, the repetition would not get out.
-func TestGuardRefusesSecondConnection(t *testing.T) {
-	var a attempt
-	first, _ := newGuardedPair(t)
-	second, far := newGuardedPair(t)
-	first.arm(&a)
-	if _, err := first.Write([]byte("POST")); err != nil {
-		t.Fatal(err)
-	}
-	second.arm(&a)
-	if n, err := second.Write([]byte("POST")); err == nil || n != 0 {
-		t.Errorf("Write = %d, %v, want a refusal", n, err)
-	}
-	_ = second.Close()
-	if got, _ := io.ReadAll(far); len(got) > 0 {
-		t.Errorf("%q got out", got)
 	}
 }
 
@@ -250,7 +218,7 @@ func TestSmallRequestIsOneWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		counter := &writeCounter{Conn: conn}
-		client.transport = newTransport(dialReturning(guard(counter, counter)), nil)
+		client.dial = dialReturning(newConn(counter, counter))
 		checkOutcome(t, client.Post(t.Context(), &Request{Body: make([]byte, size)}), Done)
 		if counter.writes != 1 {
 			t.Errorf("request with %d bytes of body took %d writes, want 1", size, counter.writes)

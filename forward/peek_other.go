@@ -4,5 +4,5 @@ package forward
 
 import "syscall"
 
-// peek sees nothing on this system; the guard still counts bytes.
+// peek sees nothing on this system; bytes are still counted.
 func peek(syscall.RawConn) socketState { return socketQuiet }

@@ -192,7 +192,7 @@ func TestCAFile(t *testing.T) {
 	if err := os.WriteFile(ca, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	client.transport.CloseIdleConnections()
+	client.pool.drop()
 	result := client.Post(t.Context(), &Request{})
 	if result.Outcome != Unreachable || !strings.Contains(result.Err.Error(), "FORWARD_TLS_CA_FILE") {
 		t.Errorf("with an empty file: %+v", result)

@@ -11,11 +11,28 @@ import (
 // probeTimeout bounds a health check.
 const probeTimeout = 5 * time.Second
 
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// newTransport returns a transport that speaks HTTP/1.1 and nothing else: no
+// proxy from the environment, no compression, no waiting for 100 Continue. It is
+// for requests that may be repeated.
+func newTransport(dial, dialTLS dialFunc) *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		Protocols:              protocols,
+		DialContext:            dial,
+		DialTLSContext:         dialTLS,
+		DisableCompression:     true,
+		DisableKeepAlives:      true,
+		MaxResponseHeaderBytes: maxAnswerHeader,
+	}
+}
+
 // prepareProbe sets up the health check. Its connections are never kept, so that
 // each check shows that the service takes new ones.
 func (c *Client) prepareProbe() error {
 	c.probing = newTransport(plainDials(c.target))
-	c.probing.DisableKeepAlives = true
 	if c.config.HealthPath == "" {
 		return nil
 	}

@@ -47,6 +47,7 @@ var (
 type target struct {
 	variable  string   // that names it
 	url       *url.URL // what the request line and Host are made of; no credentials
+	uri       string   // of the request line, when no message fills it
 	address   address  // its path and query before a message fills it
 	network   string   // tcp or unix
 	addresses []string // tried in order
@@ -62,7 +63,7 @@ func newTarget(variable, raw, queue string) (*target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", variable, err)
 	}
-	t.variable = variable
+	t.variable, t.uri = variable, t.url.RequestURI()
 	return t, nil
 }
 
@@ -152,6 +153,18 @@ func hasDots(u *url.URL) bool {
 		}
 	}
 	return false
+}
+
+// requestURI is what a message's request line names.
+func (t *target) requestURI(r *Request) (string, error) {
+	if t.address.isFixed() {
+		return t.uri, nil
+	}
+	u, err := t.addressOf(r)
+	if err != nil {
+		return "", err
+	}
+	return u.RequestURI(), nil
 }
 
 // addressOf is where one message goes.

@@ -2,7 +2,6 @@ package forward
 
 import (
 	"crypto/tls"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -23,7 +22,7 @@ func TestPostTLS(t *testing.T) {
 	client := newTestClient(t, server.URL)
 	conn := dialTrusting(t, client, server)
 	waitForState(t, conn, socketHasData)
-	client.transport = newTransport(nil, dialReturning(conn))
+	client.dial = dialReturning(conn)
 	for range 3 {
 		checkOutcome(t, client.Post(t.Context(), &Request{IdempotencyKey: "k"}), Done)
 	}
@@ -34,7 +33,7 @@ func TestPostTLS(t *testing.T) {
 
 // Bytes that wait under TLS are tickets on a fresh connection, and a reason not to
 // trust one that was used before.
-func TestGuardTLSWaitingBytes(t *testing.T) {
+func TestTLSWaitingBytes(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
 	server.StartTLS()
@@ -43,12 +42,9 @@ func TestGuardTLSWaitingBytes(t *testing.T) {
 	for name, reused := range map[string]bool{"fresh": false, "used before": true} {
 		conn := dialTrusting(t, client, server)
 		waitForState(t, conn, socketHasData)
-		if reused {
-			conn.arm(new(attempt))
-		}
-		conn.arm(new(attempt))
-		if _, err := conn.Write([]byte("GET")); errors.Is(err, errStale) != reused {
-			t.Errorf("%s: Write = %v", name, err)
+		conn.used = reused
+		if conn.stale() != reused {
+			t.Errorf("%s: stale is %v", name, !reused)
 		}
 		_ = conn.Close()
 	}
@@ -56,19 +52,19 @@ func TestGuardTLSWaitingBytes(t *testing.T) {
 
 // dialTrusting connects and accepts the test server's certificate. With a session
 // cache the client asks for tickets.
-func dialTrusting(t *testing.T, client *Client, server *httptest.Server) *guardedConn {
+func dialTrusting(t *testing.T, client *Client, server *httptest.Server) *conn {
 	t.Helper()
 	socket, err := client.target.dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := tls.Client(socket, &tls.Config{
+	over := tls.Client(socket, &tls.Config{
 		RootCAs:            server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs,
 		ServerName:         "example.com",
 		ClientSessionCache: tls.NewLRUClientSessionCache(1),
 	})
-	if err := conn.HandshakeContext(t.Context()); err != nil {
+	if err := over.HandshakeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return guard(conn, socket)
+	return newConn(over, socket)
 }

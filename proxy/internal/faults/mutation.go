@@ -35,8 +35,8 @@ func mutations() []mutation {
 		{
 			name: "done on timeout",
 			edits: []edit{{
-				"forward/client.go", `return Result{Outcome: Unknown, Err: c.failure(ctx, "after the request began to be sent", err)}, false`,
-				`return Result{Outcome: Done, Err: c.failure(ctx, "after the request began to be sent", err)}, false`,
+				"forward/post.go", `return Result{Outcome: Unknown, Err: p.failure(ctx, "after the request began to be sent", err)}, false`,
+				`return Result{Outcome: Done, Err: p.failure(ctx, "after the request began to be sent", err)}, false`,
 			}},
 			kinds: []string{service}, rules: []check.Rule{check.Lost},
 		},
@@ -66,14 +66,10 @@ func mutations() []mutation {
 			kinds: []string{"broker network cut", "broker network reset"}, rules: []check.Rule{check.Lost},
 		},
 		{
-			name: "transport replay allowed",
-			edits: []edit{
-				{"forward/guard.go", "if a.over || (a.began && a.owner != g) {", "if a.over {"},
-				{
-					"forward/client.go", "\trequest.ContentLength = int64(len(body))\n",
-					"\trequest.ContentLength = int64(len(body))\n\trequest.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }\n",
-				},
-			},
+			name: "replay allowed",
+			edits: []edit{{
+				"forward/post.go", "return result, !began && reused &&", "return result, (!began || result.Outcome == Unknown) && reused &&",
+			}},
 			kinds: []string{service, "service network replies lost"}, rules: []check.Rule{check.AttemptRepeated},
 		},
 		{

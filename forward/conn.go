@@ -1,0 +1,117 @@
+package forward
+
+import (
+	"bufio"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxAnswerHeader bounds the status lines and headers of an answer.
+	maxAnswerHeader = 64 << 10
+	// maxInterim bounds the answers that only say that one is to come (1xx).
+	maxInterim = 5
+)
+
+var (
+	// errStale refuses to begin a request on a connection that the service closed, or on which it sent something before it
+	// was asked.
+	errStale       = errors.New("connection closed by the service")
+	errHeaderSize  = errors.New("status line and headers of the answer are longer than 64 KiB")
+	errManyInterim = errors.New("more than 5 interim answers (1xx)")
+)
+
+// conn is a connection to the service, which carries one request after another. It is used by one goroutine at a time, but for
+// interrupt.
+type conn struct {
+	net.Conn
+	secure    bool            // Conn is TLS: a failed write may have sent bytes
+	raw       syscall.RawConn // of the socket, to look at what it holds; nil if it has none
+	in        *bufio.Reader   // of what is read from here
+	room      int             // how many bytes may still be read
+	used      bool            // it has carried a request
+	late      bool            // an answer did not come in time
+	idleSince time.Time
+
+	interrupted atomic.Bool
+	interrupt   func() // ends whatever waits on the connection, for good
+}
+
+// newConn wraps a connection whose socket is socket; they differ over TLS.
+func newConn(c, socket net.Conn) *conn {
+	k := &conn{Conn: c, secure: c != socket}
+	if s, ok := socket.(syscall.Conn); ok { // else nobody can look ahead
+		k.raw, _ = s.SyscallConn()
+	}
+	k.in = bufio.NewReader(k)
+	k.interrupt = func() {
+		k.interrupted.Store(true)
+		_ = k.SetDeadline(time.Unix(1, 0))
+	}
+	return k
+}
+
+// stale looks into the socket: a service that closes an idle connection does so at any time, and a request written after that
+// is lost without anyone knowing whether it was read. Looking right before the first byte leaves only what is under way at that
+// moment. Bytes that wait there are no answer to a request that was not sent. Over TLS they may be what ends the handshake
+// (session tickets, RFC 8446, 4.6.1) unless the connection was used before.
+func (k *conn) stale() bool {
+	if k.raw == nil {
+		return false
+	}
+	state := peek(k.raw)
+	return state == socketClosed || (state == socketHasData && (!k.secure || k.used))
+}
+
+// Read is what the reader of answers reads from.
+func (k *conn) Read(p []byte) (int, error) {
+	if k.room <= 0 {
+		return 0, errHeaderSize
+	}
+	n, err := k.Conn.Read(p[:min(len(p), k.room)])
+	k.room -= n
+	k.late = errors.Is(err, os.ErrDeadlineExceeded) // a parser may say something else of what there is until then
+	return n, err
+}
+
+// posted tells the parser of answers to what it is one.
+var posted = &http.Request{Method: http.MethodPost}
+
+// answer reads the status and headers of an answer. Its body is to be read from it, and not to be closed, which would wait for
+// the rest.
+func (k *conn) answer() (*http.Response, error) {
+	k.room = maxAnswerHeader
+	for range maxInterim + 1 {
+		response, err := http.ReadResponse(k.in, posted)
+		if err != nil {
+			return nil, err
+		}
+		// 101 hands the connection to another protocol and is the last.
+		if response.StatusCode >= 200 || response.StatusCode == http.StatusSwitchingProtocols {
+			k.room = math.MaxInt
+			return response, nil
+		}
+	}
+	return nil, errManyInterim
+}
+
+// send writes a request and reports whether a byte of it may have left. When it ended well, all of it has. A failed write is no
+// answer: the service may have given one before it closed (413 while the body is still being sent), so read on.
+func (k *conn) send(parts ...[]byte) (began bool, err error) {
+	var n int64
+	if len(parts) == 1 {
+		var written int
+		written, err = k.Write(parts[0])
+		n = int64(written)
+	} else {
+		buffers := net.Buffers(parts)
+		n, err = buffers.WriteTo(k.Conn)
+	}
+	return err == nil || n > 0 || k.secure, err
+}
