@@ -46,11 +46,15 @@ func (r *run) launch() (*fleet, error) {
 }
 
 func (r *run) environment() map[string]string {
-	return map[string]string{
+	env := map[string]string{
 		"RABBITMQ_URL": r.session.servers.brokerURL, "REDIS_URL": r.session.servers.redisURL, "QUEUES": r.queue, "FORWARD_URL": r.service.url,
 		"FORWARD_CONCURRENCY": strconv.Itoa(r.load.concurrency), "PREFETCH": strconv.Itoa(r.load.prefetch),
 		"DEDUP_PREFIX": r.session.prefix, "LOG_LEVEL": "warn",
 	}
+	if r.load.gogc > 0 {
+		env["GOGC"] = strconv.Itoa(r.load.gogc)
+	}
+	return env
 }
 
 // watch closes ended at the first end; its goroutine ends when all processes have.

@@ -33,7 +33,7 @@ func describeMachine(ctx context.Context, brokerURL string, s *store, version st
 		return "", fmt.Errorf("describe machine: %w", err)
 	}
 	return fmt.Sprintf("%d cores, %s, Linux %s, %s, %s, %s, rabbitonce %s", runtime.NumCPU(), parseCPUModel(string(cpus)),
-		strings.TrimSpace(string(kernel)), runtime.Version(), broker, redis, version), nil
+		parseKernel(string(kernel)), runtime.Version(), broker, redis, version), nil
 }
 
 // parseCPUModel reads /proc/cpuinfo; the architecture stands in where it does not tell, as on many ARM machines.
@@ -44,6 +44,12 @@ func parseCPUModel(cpuinfo string) string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// parseKernel leaves away what a builder has added to the version, such as -amd64.
+func parseKernel(release string) string {
+	version, _, _ := strings.Cut(strings.TrimSpace(release), "-")
+	return version
 }
 
 func brokerVersion(url string) (string, error) {

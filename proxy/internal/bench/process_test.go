@@ -60,6 +60,14 @@ func TestCPUModelIsParsed(t *testing.T) {
 	}
 }
 
+func TestKernelIsParsed(t *testing.T) {
+	for release, want := range map[string]string{"6.1.0-32-amd64\n": "6.1.0", "6.12.5\n": "6.12.5"} {
+		if got := parseKernel(release); got != want {
+			t.Errorf("kernel %q, want %q", got, want)
+		}
+	}
+}
+
 func TestStoreVersionIsParsed(t *testing.T) {
 	for info, want := range map[string]string{
 		"# Server\r\nredis_version:7.0.15\r\nos:Linux\r\n":          "Redis 7.0.15",

@@ -31,6 +31,7 @@ type load struct {
 	rate        int           // messages a second, published while the program runs; 0 publishes all before it starts
 	idle        time.Duration // nothing is published: how long to look at the program
 	tenths      bool          // measure each tenth of the run too
+	gogc        int           // GOGC of rabbitonce; 0 leaves it unset
 }
 
 // total is how many deliveries there are, copies included.
@@ -113,7 +114,7 @@ func boundedScenarios() []scenario {
 		},
 		{
 			name: "slow-service", about: "a service that takes 20 ms, concurrency 64: at most 64 / 0.020 s = 3,200 a second", quick: true,
-			programs: alone, steps: one(standard().with(func(l *load) { l.service = 20 * time.Millisecond })),
+			programs: pair, steps: one(standard().with(func(l *load) { l.service = 20 * time.Millisecond })),
 			columns: []measure{speed, limitShare, cost, peak}, bounds: []bound{atLeast(limitShare, 97)},
 		},
 		{
@@ -185,6 +186,11 @@ func growthScenarios() []scenario {
 			programs: alone, columns: usual,
 			steps: steps([]int{0, 1_000_000, 5_000_000}, millionsText, func(n int, l *load) { l.records = n }),
 		},
+		{
+			name: "growth-gogc", about: "GOGC of the process", axis: "GOGC",
+			programs: alone, columns: usual,
+			steps: steps([]int{0, 50, 100, 200, 400}, gogcText, func(n int, l *load) { l.gogc = n }),
+		},
 	}
 }
 
@@ -211,6 +217,13 @@ func millionsText(n int) string {
 		return "0"
 	}
 	return fmt.Sprintf("%d M", n/1_000_000)
+}
+
+func gogcText(n int) string {
+	if n == 0 {
+		return "unset"
+	}
+	return strconv.Itoa(n)
 }
 
 func printScenarios(out io.Writer) {
