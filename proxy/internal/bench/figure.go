@@ -20,6 +20,7 @@ const (
 	tailLatency   measure = "p99"         // likewise
 	idleCPU       measure = "idle-cpu"    // per cent of a core
 	limitShare    measure = "limit"       // per cent of what concurrency and the service's time allow
+	serviceTime   measure = "service"     // milliseconds that the service held a request, on average
 	speedKept     measure = "speed-kept"  // speed of the second half of a run / that of the first
 	memoryGrown   measure = "memory-kept" // memory in the second half of a run / that in the first
 )
@@ -45,6 +46,8 @@ func (m measure) title() string {
 		return "CPU % of a core"
 	case limitShare:
 		return "% of the limit"
+	case serviceTime:
+		return "service ms"
 	case speedKept:
 		return "speed, second half / first"
 	case memoryGrown:
@@ -57,7 +60,7 @@ func (m measure) format(value float64) string {
 	switch m {
 	case speed:
 		return thousands(value)
-	case cost, peak, binarySize, limitShare:
+	case cost, peak, binarySize, limitShare, idleCPU:
 		return fmt.Sprintf("%.1f", value)
 	}
 	return fmt.Sprintf("%.2f", value)

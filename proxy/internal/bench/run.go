@@ -95,6 +95,9 @@ func (r *run) drain(ctx context.Context) error {
 	if err := r.publisher.settle(ctx); err != nil {
 		return err
 	}
+	if r.load.tenths {
+		r.session.say("  %s messages are published", thousands(float64(r.load.total())))
+	}
 	f, err := r.launch()
 	if err != nil {
 		return err
@@ -113,6 +116,7 @@ func (r *run) drain(ctx context.Context) error {
 	if r.load.service > 0 {
 		most := float64(r.load.concurrency) / r.load.service.Seconds()
 		r.figures[limitShare] = 100 * r.figures[speed] / most
+		r.figures[serviceTime] = milliseconds(time.Duration(r.service.held.Load() / r.ledger.posts.Load()))
 	}
 	r.compareHalves()
 	return nil

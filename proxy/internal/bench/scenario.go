@@ -115,7 +115,7 @@ func boundedScenarios() []scenario {
 		{
 			name: "slow-service", about: "a service that takes 20 ms, concurrency 64: at most 64 / 0.020 s = 3,200 a second", quick: true,
 			programs: pair, steps: one(standard().with(func(l *load) { l.service = 20 * time.Millisecond })),
-			columns: []measure{speed, limitShare, cost, peak}, bounds: []bound{atLeast(limitShare, 97)},
+			columns: []measure{speed, limitShare, serviceTime, cost, peak}, bounds: []bound{atLeast(limitShare, 97)},
 		},
 		{
 			name: "latency", about: "100 messages a second for 10 seconds, from publishing to POST", quick: true,

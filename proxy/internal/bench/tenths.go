@@ -27,9 +27,9 @@ func (t *tenths) look() error {
 	if err != nil {
 		return err
 	}
-	t.run.tenths = append(t.run.tenths, figures{
-		speed: float64(t.run.load.messages/10) / now.Sub(t.since).Seconds(), peak: size,
-	})
+	tenth := figures{speed: float64(t.run.load.messages/10) / now.Sub(t.since).Seconds(), peak: size}
+	t.run.tenths = append(t.run.tenths, tenth)
+	t.run.session.say("  tenth %-2d %s", done+1, tenth.line([]measure{speed, peak}))
 	t.since = now
 	return nil
 }
