@@ -11,6 +11,7 @@ SEQUENCES ?= 10000
 SERVER ?= .
 SCENARIO ?= .
 SCHEDULES ?= 100000
+ROUNDS ?= 3
 
 # Tools are built once for each version, theirs and Go's.
 TOOLS := .cache/bin/$(shell go env GOVERSION)
@@ -21,7 +22,7 @@ GO_FILES = $$(find . -name '*.go' -not -path './.*/*')
 # The packages whose tests are quick.
 UNIT = $$(go list ./... | grep -v /internal/)
 
-.PHONY: help demo test services check simulate faults mutations records matrix model build lint format fuzz clean
+.PHONY: help demo bench test services check simulate faults mutations records matrix model build lint format fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +34,14 @@ demo: ## a plain consumer and rabbitonce side by side under failures (RABBITMQ_U
 	@mkdir -p .cache
 	@go build -o .cache/demo ./proxy/internal/demo
 	@exec .cache/demo
+
+bench: ## CPU, speed, memory and latency beside a baseline and a floor, under 5 minutes (SCENARIO='dups|growth-.*' chooses, ROUNDS=3, BENCH_RECORD=1 writes docs/benchmarks.md, BENCH_STRICT=1 fails on a missed bound, RABBITMQ_URL, REDIS_URL: use these servers)
+	@[[ -n "$${RABBITMQ_URL:-}" ]] || .ci/install rabbitmq
+	@[[ -n "$${REDIS_URL:-}" ]] || .ci/install redis
+	@mkdir -p .cache
+	@go build -o .cache/bench ./proxy/internal/bench
+	@exec .cache/bench -rounds $(ROUNDS) $(if $(filter file,$(origin SCENARIO)),,-scenario '$(SCENARIO)') \
+		$(if $(filter 1,$(BENCH_RECORD)),-record) $(if $(filter 1,$(BENCH_STRICT)),-strict)
 
 test: ## all tests but those of a broker cluster (make matrix), of HTTP servers (make services) and under random faults (make faults), against real servers that they start themselves, with the race detector
 	@.ci/install
