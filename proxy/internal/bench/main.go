@@ -89,10 +89,13 @@ func runSession(ctx context.Context, o options, out io.Writer) (failed, missed i
 		}
 		missed += len(result.missed())
 		measured = append(measured, result)
+		if !o.record {
+			continue
+		}
+		if err := record(o.docs, measured); err != nil { // at once: a session is long, and may be interrupted
+			return s.failed, missed, err
+		}
 	}
 	printSummary(out, measured)
-	if o.record {
-		err = record(o.docs, measured)
-	}
-	return s.failed, missed, err
+	return s.failed, missed, nil
 }
