@@ -141,8 +141,11 @@ func (p panel) draw(c *canvas) {
 		c.add(`<line class="rule" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`, marginLeft, y, panelWidth-marginRight, y)
 		c.text(marginLeft-6, y+4, "end", "", axisText(share*top))
 	}
+	every := p.stride()
 	for i, label := range p.labels {
-		c.text(p.x(i), panelHeight-marginBottom+16, "middle", "", label)
+		if i%every == 0 {
+			c.text(p.x(i), panelHeight-marginBottom+16, "middle", "", label)
+		}
 	}
 	if p.axis == "" {
 		p.drawBars(c, top)
@@ -180,9 +183,21 @@ func (p panel) drawLines(c *canvas, top float64) {
 }
 
 // x is the middle of a label's place.
-func (p panel) x(i int) float64 {
-	width := float64(panelWidth-marginLeft-marginRight) / float64(len(p.labels))
-	return marginLeft + (float64(i)+0.5)*width
+func (p panel) x(i int) float64 { return marginLeft + (float64(i)+0.5)*p.place() }
+
+// place is how wide the place of a label is.
+func (p panel) place() float64 {
+	return float64(panelWidth-marginLeft-marginRight) / float64(len(p.labels))
+}
+
+// stride is which labels are written, every so many, so that they do not run into each other.
+func (p panel) stride() int {
+	const letter, gap = 6.3, 5 // of the font, about
+	longest := 0
+	for _, label := range p.labels {
+		longest = max(longest, len([]rune(label)))
+	}
+	return int(math.Ceil((letter*float64(longest) + gap) / p.place()))
 }
 
 // height is where a share of the largest value lies.

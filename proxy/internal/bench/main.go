@@ -42,9 +42,11 @@ func command(args []string, getenv func(string) string, out, complaints io.Write
 		printScenarios(out)
 		return exitOK
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	failed, missed, err := runSession(ctx, o, out)
+	// Not taken as an interrupt: once a program asks for SIGPIPE it gets one for each socket that the other side has closed.
+	signal.Ignore(syscall.SIGPIPE)
+	failed, missed, err := runSession(ctx, o, reader{out, stop})
 	switch {
 	case ctx.Err() != nil:
 		_, _ = fmt.Fprintln(complaints, "\nbench: interrupted: nothing of it is left running")
@@ -60,6 +62,21 @@ func command(args []string, getenv func(string) string, out, complaints io.Write
 		return exitFailed
 	}
 	return exitOK
+}
+
+// reader is who reads the output. When that is nobody any more, as after `make bench | head`, the session ends.
+type reader struct {
+	io.Writer
+	gone func()
+}
+
+// Write implements io.Writer.
+func (r reader) Write(p []byte) (int, error) {
+	n, err := r.Writer.Write(p)
+	if err != nil {
+		r.gone()
+	}
+	return n, err
 }
 
 // yardstick runs one until it is killed: an end of its own is a failure.

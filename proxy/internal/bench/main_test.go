@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -46,5 +47,20 @@ func TestArguments(t *testing.T) {
 				t.Errorf("printed %q, want %q in it", output.String(), c.output)
 			}
 		})
+	}
+}
+
+func TestSessionEndsWithItsReader(t *testing.T) {
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer write.Close()
+	gone := 0
+	out := reader{write, func() { gone++ }}
+	if _, err := out.Write([]byte("a")); err != nil || gone != 0 {
+		t.Errorf("%v, gone %d times", err, gone)
+	}
+	must(t, read.Close())
+	if _, err := out.Write([]byte("b")); err == nil || gone != 1 {
+		t.Errorf("%v, gone %d times", err, gone)
 	}
 }

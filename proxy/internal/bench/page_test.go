@@ -84,6 +84,22 @@ func TestTopOfAnAxis(t *testing.T) {
 	}
 }
 
+func TestLabelsDoNotRunIntoEachOther(t *testing.T) {
+	for _, c := range []struct {
+		labels []string
+		want   int
+	}{
+		{[]string{"baseline", "floor", "rabbitonce"}, 1},
+		{[]string{"1", "4", "16", "64", "256"}, 1},
+		{[]string{"64 B", "256 B", "1 KiB", "4 KiB", "16 KiB", "64 KiB"}, 2},
+		{[]string{"10%", "20%", "30%", "40%", "50%", "60%", "70%", "80%", "90%", "100%"}, 2},
+	} {
+		if got := (panel{labels: c.labels}).stride(); got != c.want {
+			t.Errorf("%v: every %d, want %d", c.labels, got, c.want)
+		}
+	}
+}
+
 // TestRecordKeepsOtherScenarios records everything, and then one scenario anew, on another machine.
 func TestRecordKeepsOtherScenarios(t *testing.T) {
 	folder := t.TempDir()

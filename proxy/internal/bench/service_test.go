@@ -119,3 +119,15 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestServiceMakesUpForSleepingTooLong(t *testing.T) {
+	const takes, posts = time.Millisecond, 50
+	s, l := newService(t, posts, takes)
+	client := newClient(t)
+	for n := range posts {
+		post(t, client, s.url, l.id(n), nil)
+	}
+	if s.overslept.Load() <= 0 {
+		t.Error("no sleep was ever too long")
+	}
+}
