@@ -31,7 +31,8 @@ var (
 // interrupt.
 type conn struct {
 	net.Conn
-	secure    bool            // Conn is TLS: a failed write may have sent bytes
+	socket    net.Conn
+	secure    bool            // Conn is TLS over socket: a failed write may have sent bytes
 	raw       syscall.RawConn // of the socket, to look at what it holds; nil if it has none
 	in        *bufio.Reader   // of what is read from here
 	room      int             // how many bytes may still be read
@@ -45,7 +46,7 @@ type conn struct {
 
 // newConn wraps a connection whose socket is socket; they differ over TLS.
 func newConn(c, socket net.Conn) *conn {
-	k := &conn{Conn: c, secure: c != socket}
+	k := &conn{Conn: c, socket: socket, secure: c != socket}
 	if s, ok := socket.(syscall.Conn); ok { // else nobody can look ahead
 		k.raw, _ = s.SyscallConn()
 	}
@@ -68,6 +69,22 @@ func (k *conn) stale() bool {
 	state := peek(k.raw)
 	return state == socketClosed || (state == socketHasData && (!k.secure || k.used))
 }
+
+// unread tells that the service has sent more than was read. Over TLS it may have been decrypted, or be about to be, without
+// anything being left in the socket. No deadline may be set that has to stay.
+func (k *conn) unread() bool {
+	if !k.secure {
+		return k.in.Buffered() > 0
+	}
+	_ = k.Conn.SetReadDeadline(time.Unix(1, 0)) // what is here is read all the same
+	var one [1]byte
+	n, err := k.Conn.Read(one[:])
+	return n > 0 || k.in.Buffered() > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// abandon closes the connection without a word: TLS would wait for up to five seconds to say that it ends, when the service takes
+// nothing.
+func (k *conn) abandon() { _ = k.socket.Close() }
 
 // Read is what the reader of answers reads from.
 func (k *conn) Read(p []byte) (int, error) {

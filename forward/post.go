@@ -29,13 +29,16 @@ func (p *post) send(ctx context.Context) (result Result, again bool) {
 			return p.unsent(dialing, err), false
 		}
 	}
-	reused := k.used
+	reused, unread := k.used, k.unread()
 	_ = k.SetDeadline(p.end) // one that fails says so when it is used
 	stop := context.AfterFunc(ctx, k.interrupt)
-	result, began, reusable := p.exchange(ctx, k)
-	if !stop() || !reusable || c.keepsNone || k.interrupted.Load() {
+	result, began, reusable := p.exchange(ctx, k, unread)
+	switch {
+	case !stop() || !reusable || k.interrupted.Load():
+		k.abandon()
+	case c.keepsNone:
 		_ = k.Close()
-	} else {
+	default:
 		c.pool.put(k)
 	}
 	return result, !began && reused && ctx.Err() == nil && !errors.Is(result.Err, errRefused)
@@ -49,10 +52,10 @@ func (p *post) unsent(ctx context.Context, err error) Result {
 	return Result{Outcome: Unreachable, Err: p.failure(ctx, "before the request was sent", err)}
 }
 
-// exchange sends the request on a connection and reads the answer. began says whether a byte may have left, reusable that the
+// exchange sends the request on a connection and reads the answer. unread tells that the service has said something before. began says whether a byte may have left, reusable that the
 // connection may carry another request.
-func (p *post) exchange(ctx context.Context, k *conn) (result Result, began, reusable bool) {
-	if k.stale() {
+func (p *post) exchange(ctx context.Context, k *conn, unread bool) (result Result, began, reusable bool) {
+	if unread || k.stale() {
 		return p.unsent(ctx, errStale), false, false
 	}
 	if ctx.Err() != nil {
