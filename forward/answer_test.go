@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,9 +51,10 @@ func TestAnswers(t *testing.T) {
 		"no HTTP":                     {"220 mail ready\r\n", true, Unknown, 0, false},
 		"nothing":                     {"", true, Unknown, 0, false},
 	}
+	together := []string{"a second one", "bytes behind it"} // byte by byte, what is behind it may come after the next request
 	for name, c := range cases {
 		for _, piece := range []int{1 << 20, 1000, 1} {
-			if piece == 1 && len(c.answer) > 1000 {
+			if piece == 1 && (len(c.answer) > 1000 || slices.Contains(together, name)) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%d", name, piece), func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -30,15 +31,23 @@ type brokenConn struct {
 	takes  int
 	writes int
 	answer io.Reader // what it says all the same
+	over   bool      // the time to read
 }
 
 var errBroken = errors.New("broken pipe")
 
-func (c *brokenConn) Write([]byte) (int, error)        { c.writes++; return c.takes, errBroken }
-func (c *brokenConn) Read(p []byte) (int, error)       { return c.answer.Read(p) }
-func (c *brokenConn) SetDeadline(time.Time) error      { return nil }
-func (c *brokenConn) SetWriteDeadline(time.Time) error { return nil }
-func (c *brokenConn) Close() error                     { return nil }
+func (c *brokenConn) Write([]byte) (int, error)          { c.writes++; return c.takes, errBroken }
+func (c *brokenConn) SetDeadline(time.Time) error        { c.over = false; return nil }
+func (c *brokenConn) SetReadDeadline(at time.Time) error { c.over = time.Until(at) < 0; return nil }
+func (c *brokenConn) SetWriteDeadline(time.Time) error   { return nil }
+func (c *brokenConn) Close() error                       { return nil }
+
+func (c *brokenConn) Read(p []byte) (int, error) {
+	if c.over {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.answer.Read(p)
+}
 
 // A request of which the operating system took nothing was not sent. Of one that began to leave nothing more is known than what
 // the service says.
