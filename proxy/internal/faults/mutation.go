@@ -22,7 +22,7 @@ type mutation struct {
 }
 
 func mutations() []mutation {
-	const store, process, service = "store network stalled", "kill -9", "service network reset"
+	const service = "service network reset"
 	return []mutation{
 		{
 			name: "ack before record",
@@ -30,7 +30,8 @@ func mutations() []mutation {
 				"proxy/record.go", "\tacked := false\n\tfor {\n",
 				"\tacked := true\n\tm.session.settle(m.DeliveryTag, settleAck)\n\tfor {\n",
 			}},
-			kinds: []string{store, process}, rules: []check.Rule{check.Unrecorded},
+			own: []kind{{name: "killed while the store is stalled", part: check.PartStore, fatal: true, hit: killedUnrecorded}}, each: true,
+			rules: []check.Rule{check.Unrecorded},
 		},
 		{
 			name: "done on timeout",
@@ -92,6 +93,16 @@ func mutations() []mutation {
 			kinds: []string{service}, rules: []check.Rule{check.TooEarly},
 		},
 	}
+}
+
+// killedUnrecorded kills a process when services have answered it and the store has not heard of that.
+func killedUnrecorded(_ *stage, r *replica, draw *rand.Rand) error {
+	r.store.Stall()
+	time.Sleep(between(draw, timeout/10, timeout/4))
+	err := r.kill(0)
+	r.store.Reset() // with what was on its way
+	r.store.Unstall()
+	return err
 }
 
 // lateRelease has a process give its claims back while others work under theirs. What it is granted it hears only when it has lost
