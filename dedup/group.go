@@ -129,7 +129,7 @@ func (c *committer) takeLocked() []*call {
 		return group
 	}
 	c.pending = append([]*call(nil), group[groupSize:]...)
-	return group[:groupSize]
+	return group[:groupSize:groupSize]
 }
 
 // work runs one group after another, and ends when none has come for a while.

@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -198,4 +199,27 @@ func TestCloseWaitsForWhatIsInFlight(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Whoever is ready to run when a group is about to leave is in it, but for what the scheduler does now and then: on a busy
+// processor operations do not leave alone.
+func TestThoseWhoAreReadyLeaveTogether(t *testing.T) {
+	usual := runtime.GOMAXPROCS(1) // so that one of them comes first
+	defer runtime.GOMAXPROCS(usual)
+	const tries = 20
+	together := 0
+	for range tries {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGated()
+			results := claims(t.Context(), openGated(t, g), 20)
+			if g.left()[0] > 1 {
+				together++
+			}
+			close(g.gate) // all may go
+			expectErrors(t, results, nil)
+		})
+	}
+	if together < tries/2 {
+		t.Errorf("together in %d of %d tries", together, tries)
+	}
 }

@@ -1,11 +1,14 @@
 package forward
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -48,25 +51,26 @@ type Result struct {
 // Client sends the messages of one queue to the service. It is safe for
 // concurrent use.
 type Client struct {
-	config    Config
-	queue     string
-	target    *target
-	table     statusTable // what a status means
-	static    []staticHeader
-	own       []ownHeader // those with placeholders
-	host      string      // the Host header
-	keepsNone bool        // each request has a connection of its own, and says so
-	common    []byte      // the headers that are the same for all requests
-	pool      pool
-	dial      func(context.Context) (*conn, error)
-	probing   *http.Transport // opens a connection for each health check
-	health    *http.Request   // nil: a TCP connect is enough
-	lookup    *target         // nil: nothing can be looked up
-	question  *http.Request   // what all lookups share
-	secrets   []string        // no error shows them
-	asking    *http.Transport // for lookups
-	requests  sync.Pool       // of *[]byte, for requests
-	buffers   sync.Pool       // of *[4096]byte, for answers
+	config     Config
+	queue      string
+	target     *target
+	table      statusTable // what a status means
+	static     []staticHeader
+	own        []ownHeader // those with placeholders
+	host       string      // the Host header
+	hostHeader string      // as it is sent
+	keepsNone  bool        // each request has a connection of its own, and says so
+	common     []byte      // the headers that are the same for all requests
+	pool       pool
+	dial       func(context.Context) (*conn, error)
+	probing    *http.Transport // opens a connection for each health check
+	health     *http.Request   // nil: a TCP connect is enough
+	lookup     *target         // nil: nothing can be looked up
+	question   *http.Request   // what all lookups share
+	secrets    []string        // no error shows them
+	asking     *http.Transport // for lookups
+	requests   sync.Pool       // of *[]byte, for requests
+	buffers    sync.Pool       // of *[4096]byte, for answers
 }
 
 // New returns a client for a queue. It connects to nothing yet.
@@ -121,7 +125,21 @@ func (c *Client) prepareHeaders() error {
 		}
 	}
 	c.common = renderStatic(c.static)
-	return nil
+	c.hostHeader, err = hostHeader(c.target.url, c.host)
+	return err
+}
+
+// hostHeader is Host as the standard library sends it: a name that is not ASCII in Punycode, an address without its zone.
+func hostHeader(u *url.URL, host string) (string, error) {
+	var text bytes.Buffer
+	if err := (&http.Request{Method: http.MethodPost, URL: u, Host: host}).Write(&text); err != nil {
+		return "", fmt.Errorf("FORWARD_URL has a host that cannot be sent: %w", err)
+	}
+	read, err := http.ReadRequest(bufio.NewReader(&text))
+	if err != nil {
+		return "", fmt.Errorf("FORWARD_URL has a host that cannot be sent: %w", err)
+	}
+	return read.Host, nil
 }
 
 // Close closes idle connections. No Post or Probe may run.
@@ -168,13 +186,12 @@ func (c *Client) Post(ctx context.Context, r *Request) Result {
 	buffer := c.requests.Get().(*[]byte)
 	defer c.requests.Put(buffer)
 	head, dropped := c.appendHead((*buffer)[:0], address, r, p.end)
-	p.parts[0] = head
 	if len(r.Body) <= smallBody {
-		p.parts[0] = append(head, r.Body...)
+		head = append(head, r.Body...)
 	} else {
-		p.parts[1] = r.Body
+		p.rest = r.Body
 	}
-	*buffer = p.parts[0]
+	p.head, *buffer = head, head
 
 	result, again := p.send(ctx)
 	if again {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -40,8 +39,7 @@ type conn struct {
 	late      bool            // an answer did not come in time
 	idleSince time.Time
 
-	interrupted atomic.Bool
-	interrupt   func() // ends whatever waits on the connection, for good
+	interrupt func() // ends whatever waits on the connection, for good
 }
 
 // newConn wraps a connection whose socket is socket; they differ over TLS.
@@ -51,10 +49,7 @@ func newConn(c, socket net.Conn) *conn {
 		k.raw, _ = s.SyscallConn()
 	}
 	k.in = bufio.NewReader(k)
-	k.interrupt = func() {
-		k.interrupted.Store(true)
-		_ = k.SetDeadline(time.Unix(1, 0))
-	}
+	k.interrupt = func() { _ = k.SetDeadline(time.Unix(1, 0)) }
 	return k
 }
 
@@ -70,16 +65,16 @@ func (k *conn) stale() bool {
 	return state == socketClosed || (state == socketHasData && (!k.secure || k.used))
 }
 
-// unread tells that the service has sent more than was read. Over TLS it may have been decrypted, or be about to be, without
-// anything being left in the socket. No deadline may be set that has to stay.
+// unread tells that the service has sent more than was read, which is no longer in the socket: it was read ahead, or, over TLS,
+// decrypted or about to be. It ends the time for reading.
 func (k *conn) unread() bool {
-	if !k.secure {
+	if k.in.Buffered() > 0 || !k.secure {
 		return k.in.Buffered() > 0
 	}
-	_ = k.Conn.SetReadDeadline(time.Unix(1, 0)) // what is here is read all the same
+	_ = k.SetReadDeadline(time.Unix(1, 0)) // what is here is read all the same
 	var one [1]byte
 	n, err := k.Conn.Read(one[:])
-	return n > 0 || k.in.Buffered() > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
+	return n > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // abandon closes the connection without a word: TLS would wait for up to five seconds to say that it ends, when the service takes
@@ -118,17 +113,9 @@ func (k *conn) answer() (*http.Response, error) {
 	return nil, errManyInterim
 }
 
-// send writes a request and reports whether a byte of it may have left. When it ended well, all of it has. A failed write is no
-// answer: the service may have given one before it closed (413 while the body is still being sent), so read on.
-func (k *conn) send(parts ...[]byte) (began bool, err error) {
-	var n int64
-	if len(parts) == 1 {
-		var written int
-		written, err = k.Write(parts[0])
-		n = int64(written)
-	} else {
-		buffers := net.Buffers(parts)
-		n, err = buffers.WriteTo(k.Conn)
-	}
+// begin writes the beginning of a request and reports whether a byte of it may have left.
+func (k *conn) begin(p []byte) (began bool, err error) {
+	k.used = true
+	n, err := k.Write(p)
 	return err == nil || n > 0 || k.secure, err
 }

@@ -123,7 +123,7 @@ func (c *Client) appendHead(b []byte, address string, r *Request, deadline time.
 	s.text = append(s.text, "POST "...)
 	s.text = append(s.text, address...)
 	s.text = append(s.text, " HTTP/1.1\r\n"...)
-	s.put("Host", c.host)
+	s.put("Host", c.hostHeader)
 	dropped = c.appendHeaders(&s, r, deadline)
 	if c.keepsNone {
 		s.put("Connection", "close")

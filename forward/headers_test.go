@@ -213,7 +213,7 @@ func FuzzHeaders(f *testing.F) {
 		if foreign > maxForeign || len(header["Idempotency-Key"]) > 0 && len(header["Idempotency-Key"][0]) > maxKey {
 			t.Fatalf("out of bounds: %d bytes foreign", foreign)
 		}
-		client.host = "h"
+		client.hostHeader = "h"
 		head, _ := client.appendHead(nil, "/", r, time.Unix(0, 0))
 		checkRead(t, append(head, body...), len(header), body, id)
 	})

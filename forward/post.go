@@ -13,7 +13,8 @@ type post struct {
 	client  *Client
 	request *Request
 	end     time.Time // there is no answer after that
-	parts   [2][]byte // of the request as it is sent; the second one is empty when all of it leaves in one write
+	head    []byte    // request line and headers, and a small body
+	rest    []byte    // a body that is not small
 }
 
 // send makes one request. again says that it failed only for want of a living
@@ -28,13 +29,17 @@ func (p *post) send(ctx context.Context) (result Result, again bool) {
 		if k, err = c.dial(dialing); err != nil {
 			return p.unsent(dialing, err), false
 		}
+		if k.unread() {
+			k.abandon()
+			return p.unsent(ctx, errStale), false
+		}
 	}
-	reused, unread := k.used, k.unread()
+	reused := k.used
 	_ = k.SetDeadline(p.end) // one that fails says so when it is used
 	stop := context.AfterFunc(ctx, k.interrupt)
-	result, began, reusable := p.exchange(ctx, k, unread)
+	result, began, reusable := p.exchange(ctx, k)
 	switch {
-	case !stop() || !reusable || k.interrupted.Load():
+	case !stop() || !reusable:
 		k.abandon()
 	case c.keepsNone:
 		_ = k.Close()
@@ -52,10 +57,13 @@ func (p *post) unsent(ctx context.Context, err error) Result {
 	return Result{Outcome: Unreachable, Err: p.failure(ctx, "before the request was sent", err)}
 }
 
-// exchange sends the request on a connection and reads the answer. unread tells that the service has said something before. began says whether a byte may have left, reusable that the
+// exchange sends the request on a connection and reads the answer. began says whether a byte may have left, reusable that the
 // connection may carry another request.
-func (p *post) exchange(ctx context.Context, k *conn, unread bool) (result Result, began, reusable bool) {
-	if unread || k.stale() {
+//
+// A write that fails later is no answer: the service may have given one before it closed (413 while the body is still being
+// sent), and the reading finds out in either case.
+func (p *post) exchange(ctx context.Context, k *conn) (result Result, began, reusable bool) {
+	if k.stale() {
 		return p.unsent(ctx, errStale), false, false
 	}
 	if ctx.Err() != nil {
@@ -66,34 +74,23 @@ func (p *post) exchange(ctx context.Context, k *conn, unread bool) (result Resul
 			return Result{Outcome: Unreachable, Err: fmt.Errorf("post to %s: %w: %w", p.client.target, errRefused, refused)}, false, false
 		}
 	}
-	k.used = true
-	var wrote written
-	if p.parts[1] == nil {
-		wrote.began, wrote.err = k.send(p.parts[0])
-		if !wrote.began {
-			return p.unsent(ctx, wrote.err), false, false
-		}
-		result, reusable = p.receive(ctx, k)
-	} else {
-		// A service may answer while the body is still being sent, and take no more of it: the answer counts.
-		writing := make(chan written, 1)
-		go func() {
-			began, err := k.send(p.parts[0], p.parts[1])
-			writing <- written{began, err}
-		}()
-		result, reusable = p.receive(ctx, k)
-		_ = k.SetWriteDeadline(time.Unix(1, 0)) // no byte leaves any more
-		if wrote = <-writing; !wrote.began {
-			return p.unsent(ctx, wrote.err), false, false
-		}
+	began, err := k.begin(p.head)
+	if !began {
+		return p.unsent(ctx, err), false, false
 	}
-	return result, true, reusable && wrote.err == nil
-}
-
-// written is how the sending of a request ended.
-type written struct {
-	began bool
-	err   error
+	if err != nil || len(p.rest) == 0 {
+		result, reusable = p.receive(ctx, k)
+		return result, true, reusable && err == nil
+	}
+	// A service may answer while the body is still being sent, and take no more of it.
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := k.Write(p.rest)
+		wrote <- err
+	}()
+	result, reusable = p.receive(ctx, k)
+	_ = k.SetWriteDeadline(time.Unix(1, 0)) // no byte leaves any more
+	return result, true, <-wrote == nil && reusable
 }
 
 // receive reads the answer to a request that has begun.
@@ -106,7 +103,7 @@ func (p *post) receive(ctx context.Context, k *conn) (result Result, reusable bo
 		return Result{Outcome: Unknown, Err: p.failure(ctx, "after the request began to be sent", err)}, false
 	}
 	result, whole := p.answer(ctx, response)
-	return result, whole && !response.Close && k.in.Buffered() == 0
+	return result, whole && !response.Close && !k.unread()
 }
 
 // failure names the target and the moment. What ended the context says more than

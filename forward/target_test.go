@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -120,4 +121,21 @@ func FuzzNewTarget(f *testing.F) {
 			t.Errorf("queue %q became %s", queue, target.url.RequestURI())
 		}
 	})
+}
+
+// Host is sent as HTTP has it, whatever the URL's host looks like.
+func TestHostHeader(t *testing.T) {
+	for raw, want := range map[string]string{
+		"http://service:8080/":             "service:8080",
+		"http://b\u00fccher.example/":      "xn--bcher-kva.example",
+		"http://[fe80::1%25eth0]:8080/":    "[fe80::1]:8080",
+		"http://[::1]/":                    "[::1]",
+		"unix:/run/service.sock:/messages": "localhost",
+	} {
+		client := newTestClient(t, raw)
+		head, _ := client.appendHead(nil, "/", &Request{}, time.Time{})
+		if !strings.Contains(string(head), "\r\nHost: "+want+"\r\n") {
+			t.Errorf("%s: want Host %s in\n%s", raw, want, head)
+		}
+	}
 }

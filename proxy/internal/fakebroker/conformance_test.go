@@ -54,7 +54,7 @@ func TestTheFakeObeys(t *testing.T) {
 // TestTheRealOneObeys runs the same rules on RabbitMQ: what the fake is held to is so.
 func TestTheRealOneObeys(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a broker")
+		t.Skip("it starts a broker, which make test does and the quick make check does not")
 	}
 	b, err := testkit.StartBroker(t.Context(), testkit.BrokerOptions{Logf: t.Logf})
 	if err != nil {
